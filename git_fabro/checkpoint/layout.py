@@ -1,0 +1,126 @@
+"""Every ref, path and trailer name that git-fabro uses, and the grammar of ids. Nothing else spells them."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from git_fabro.checkpoint.model import RunId
+from git_fabro.errors import RequestError
+
+Namespace = Literal["heads", "hidden"]
+
+RUN_PREFIX = "refs/heads/fabro/run/"
+META_PREFIX = "refs/heads/fabro/meta/"
+HIDDEN_META_PREFIX = "refs/fabro/meta/"
+LEASE_PREFIX = "refs/fabro/lease/"
+PARALLEL_PREFIX = "refs/fabro/parallel/"
+SNAPSHOT_PREFIX = "refs/fabro/checkpoint/"
+NOTES_REF = "refs/notes/fabro"
+OPS_REF = "refs/fabro/ops"
+
+RUN_JSON, START_JSON, GRAPH = "run.json", "start.json", "graph.fabro"
+CHECKPOINT_JSON, RECORDS = "checkpoint.json", "records.jsonl"
+NODES, ARTIFACTS = "nodes", "artifacts"
+
+#: Fields of run.json and checkpoint.json that this writer writes; a higher number is refused.
+SCHEMA = 1
+
+TRAILER_RUN = "Fabro-Run"
+TRAILER_COMPLETED = "Fabro-Completed"
+TRAILER_CHECKPOINT = "Fabro-Checkpoint"
+TRAILER_VISIT = "Fabro-Visit"
+TRAILER_ORDINAL = "Fabro-Ordinal"
+TRAILER_BRANCH = "Fabro-Branch"
+TRAILER_COMMIT = "Fabro-Commit"
+TRAILER_SEQ = "Fabro-Seq"
+TRAILER_STATUS = "Fabro-Status"
+TRAILER_DURATION = "Fabro-Duration"
+TRAILER_USAGE = "Fabro-Usage"
+
+TRACE_LIMIT_BYTES = 512 * 1024
+OFFLOAD_BYTES = 100 * 1024
+
+_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}\Z")
+_FOREIGN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
+
+
+def make_ulid(milliseconds: int, randomness: int) -> str:
+    """A ULID of 26 characters: 48 bits of time since the epoch, then 80 bits of randomness.
+
+    Source: the ULID specification, "Binary layout and byte order" and "Encoding".
+    """
+    value = (milliseconds & (1 << 48) - 1) << 80 | randomness & (1 << 80) - 1
+    return "".join(_CROCKFORD[value >> shift & 31] for shift in range(125, -1, -5))
+
+
+def ulid_milliseconds(ulid: str) -> int:
+    """The time in a ULID, in milliseconds since the epoch."""
+    value = 0
+    for character in ulid[:10]:
+        value = value * 32 + _CROCKFORD.index(character)
+    return value
+
+
+def is_ulid(text: str) -> bool:
+    return _ULID.match(text) is not None
+
+
+def is_run_id(text: str) -> bool:
+    """Whether a text can be a run's id, ours or the Rust program's: one segment, safe in a ref."""
+    return (
+        _FOREIGN_ID.match(text) is not None
+        and len(text) <= 100
+        and ".." not in text
+        and not text.endswith((".", ".lock"))
+    )
+
+
+def parse_run_id(text: str) -> RunId:
+    """A run id.
+
+    Raises:
+        RequestError: the text cannot be one.
+    """
+    if not is_run_id(text):
+        raise RequestError(f"not a run id: {text[:80]!r}", hint="git fabro list -a")
+    return RunId(text)
+
+
+def run_ref(run: RunId) -> str:
+    return RUN_PREFIX + run
+
+
+def run_branch(run: RunId) -> str:
+    """The run branch as people write it: ``fabro/run/<id>``."""
+    return f"fabro/run/{run}"
+
+
+def meta_ref(run: RunId, namespace: Namespace = "heads") -> str:
+    return (META_PREFIX if namespace == "heads" else HIDDEN_META_PREFIX) + run
+
+
+def lease_ref(run: RunId) -> str:
+    return LEASE_PREFIX + run
+
+
+def branch_ref(run: RunId, branch: str) -> str:
+    """The ref of a parallel branch: ``refs/fabro/parallel/<run>/split@1/api``."""
+    return f"{PARALLEL_PREFIX}{run}/{branch}"
+
+
+def notes_namespace() -> str:
+    return NOTES_REF.removeprefix("refs/notes/")
+
+
+def node_path(node: str, file: str) -> str:
+    return f"{NODES}/{node}/{file}"
+
+
+def artifact_path(name: str) -> str:
+    return f"{ARTIFACTS}/{name}.json"
+
+
+def collected_path(sha256: str) -> str:
+    return f"{ARTIFACTS}/files/{sha256}"
