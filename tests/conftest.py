@@ -1,4 +1,4 @@
-"""What all tests stand on: an environment with nothing of this machine in it, a fresh repository."""
+"""What every test stands on: an environment with nothing of this machine, a fresh repository."""
 
 from __future__ import annotations
 
