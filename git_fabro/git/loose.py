@@ -1,0 +1,158 @@
+"""One folder of loose objects: reading them, and writing them so that nobody is ever in the way.
+
+No lock is taken: a unique temporary file and a rename (traps: OB1, OB2), so any number of processes
+write the same object at once, and one that dies leaves nothing that stops the next.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import zlib
+from pathlib import Path
+
+from git_fabro.checkpoint.model import Oid
+from git_fabro.errors import GitError, RecordError
+
+_HEADER_LIMIT = 32
+_counter = itertools.count()
+
+
+class LooseFolder:
+    """The loose objects below one ``objects`` folder."""
+
+    def __init__(self, folder: Path, object_format: str, *, level: int, durable: bool) -> None:
+        self._folder = str(folder)
+        self._format = object_format
+        self._level = level
+        self._durable = durable
+
+    def has(self, oid: Oid) -> bool:
+        """Whether the object lies here, and is not a file that a crash left empty."""
+        try:
+            return os.stat(self._path(oid)).st_size > 0
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as exc:
+            raise GitError(f"cannot look up object {oid}: {exc.strerror}") from exc
+
+    def read(self, oid: Oid, *, limit_bytes: int | None = None) -> tuple[str, bytes] | None:
+        """Kind and bytes of an object, None if it does not lie here.
+
+        Raises:
+            RecordError: it is damaged, or larger than the limit.
+        """
+        try:
+            with open(self._path(oid), "rb") as file:
+                packed = file.read()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as exc:
+            raise GitError(f"cannot read object {oid}: {exc.strerror}") from exc
+        return self._unpack(oid, packed, limit_bytes)
+
+    def _unpack(self, oid: Oid, packed: bytes, limit_bytes: int | None) -> tuple[str, bytes]:
+        try:
+            inflate = zlib.decompressobj()
+            start = inflate.decompress(packed, _HEADER_LIMIT)
+            header, _, _ = start.partition(b"\0")
+            kind, size = header.decode("ascii").split(" ")
+            if limit_bytes is not None and int(size) > limit_bytes:
+                raise RecordError(f"object {oid} has {size} bytes, more than {limit_bytes}")
+            whole = start + inflate.decompress(inflate.unconsumed_tail)
+        except (zlib.error, ValueError) as exc:
+            raise RecordError(f"object is damaged: {oid}", hint="git fsck --full") from exc
+        if (
+            not inflate.eof
+            or hashlib.new(self._format, whole, usedforsecurity=False).hexdigest() != oid
+        ):
+            raise RecordError(f"object is damaged: {oid}", hint="git fsck --full")
+        return kind, whole[len(header) + 1 :]
+
+    def freshen(self, oid: Oid) -> bool:
+        """Whether the object lies here whole; its time is now, so that no gc takes it for old."""
+        try:
+            whole = self.read(oid) is not None
+        except RecordError:
+            # Empty or damaged is as good as absent: the caller writes it anew. traps: OB3
+            return False
+        if whole:
+            try:
+                os.utime(self._path(oid))
+            except FileNotFoundError:
+                return False
+            except PermissionError:
+                # Another user's file in a shared repository; a copy of ours would be as old.
+                return True
+        return whole
+
+    def write(self, oid: Oid, kind: str, data: bytes) -> None:
+        """Store an object under its name, whether or not it lies there already.
+
+        Raises:
+            GitError: the disk refuses it.
+        """
+        packed = zlib.compress(b"%s %d\0%s" % (kind.encode(), len(data), data), self._level)
+        try:
+            self._store(oid, packed)
+        except OSError as exc:
+            raise GitError(f"cannot write object {oid}: {exc.strerror}") from exc
+
+    def _store(self, oid: Oid, packed: bytes) -> None:
+        temporary = f"{self._folder}/tmp_obj_{os.getpid()}_{next(_counter)}_{os.urandom(4).hex()}"
+        path = self._path(oid)
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
+        try:
+            try:
+                _write_all(handle, packed)
+                if self._durable:
+                    os.fsync(handle)
+            finally:
+                os.close(handle)
+            _rename(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+        if self._durable:
+            _sync_folder(os.path.dirname(path))
+
+    def _path(self, oid: Oid) -> str:
+        return f"{self._folder}/{oid[:2]}/{oid[2:]}"
+
+
+def _write_all(handle: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(handle, rest) :]
+
+
+def _rename(temporary: str, path: str) -> None:
+    for last_try in (False, False, True):
+        try:
+            os.rename(temporary, path)
+        except FileNotFoundError:
+            # The fan-out folder is new, or gc removed it just now. traps: OB11
+            if last_try:
+                raise
+            _make_fan_out(os.path.dirname(path))
+        else:
+            return
+
+
+def _make_fan_out(folder: str) -> None:
+    try:
+        os.mkdir(folder)
+    except FileExistsError:
+        return
+    # In a shared repository the folder above says who may write here, not our umask.
+    os.chmod(folder, os.stat(os.path.dirname(folder)).st_mode & 0o7777)
+
+
+def _sync_folder(folder: str) -> None:
+    for name in (folder, os.path.dirname(folder)):
+        handle = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,349 @@
+"""Blobs, trees, commits and history of one repository, in process. Refs are elsewhere.
+
+How an object lies on the disk is ``raw.py``'s; what its bytes mean is ``encoding.py``'s.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from dulwich.diff_tree import CHANGE_ADD, CHANGE_DELETE, tree_changes
+from dulwich.errors import ObjectFormatException
+from dulwich.object_format import get_object_format
+from dulwich.object_store import BaseObjectStore
+from dulwich.objects import ObjectID, RawObjectID, ShaFile, Tree
+from dulwich.objects import TreeEntry as Entry
+
+from git_fabro.checkpoint.model import Commit, Oid, TreeEntry
+from git_fabro.errors import RecordError, RequestError
+from git_fabro.git.discover import Repository
+from git_fabro.git.encoding import (
+    FILE_MODE,
+    GITLINK_MODE,
+    TREE_MODE,
+    commit_bytes,
+    parents_of,
+    parse_commit,
+    parse_tree,
+    tree_bytes,
+)
+from git_fabro.git.program import Git
+from git_fabro.git.raw import RawObjects
+
+#: What a path of ``Objects.tree_from`` may become: bytes or the name of a blob (the mode that was
+#: there is kept), an entry with its mode, or None: gone.
+Content: TypeAlias = bytes | Oid | TreeEntry | None
+_Nested: TypeAlias = "bytes | Oid | TreeEntry | dict[bytes, _Nested] | None"
+
+_CACHED_TREES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One path that differs: status A, D, M or T (its type), as git diff --raw says it."""
+
+    path: bytes
+    status: str
+    old: TreeEntry | None
+    new: TreeEntry | None
+
+
+class Objects:
+    """The objects of one repository.
+
+    Args:
+        common_dir: The common git directory.
+        object_format: ``sha1`` or ``sha256``.
+        durable: Whether each new object and its folder are synced to disk at once.
+        objects_dir: The objects folder, if it is not the common directory's.
+        alternates: More objects folders, besides those that ``info/alternates`` names.
+        level: The zlib level of new objects.
+        lazy: The git program, where objects may be absent here and fetched when asked for.
+    """
+
+    def __init__(
+        self,
+        common_dir: Path,
+        object_format: str,
+        durable: bool = False,
+        *,
+        objects_dir: Path | None = None,
+        alternates: tuple[Path, ...] = (),
+        level: int = 1,
+        lazy: Git | None = None,
+    ) -> None:
+        self.object_format = object_format
+        self._trees: dict[Oid, dict[bytes, TreeEntry]] = {}
+        self._raw = RawObjects(
+            (objects_dir or common_dir / "objects", *alternates),
+            object_format,
+            level=level,
+            durable=durable,
+            lazy=lazy,
+            git_dir=common_dir,
+        )
+
+    def __enter__(self) -> Objects:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the packs; the value stays usable."""
+        self._raw.close()
+
+    def write_blob(self, data: bytes) -> Oid:
+        return self._raw.write("blob", data)
+
+    def write_tree(self, entries: Mapping[bytes, TreeEntry]) -> Oid:
+        return self._raw.write("tree", tree_bytes(entries))
+
+    def write_commit(self, commit: Commit) -> Oid:
+        """Store a commit; its identities are checked before it exists.
+
+        Raises:
+            RequestError: an identity that git would not accept.
+            RecordError: a message or time that a commit cannot hold.
+        """
+        return self._raw.write("commit", commit_bytes(commit))
+
+    def exists(self, oid: Oid) -> bool:
+        """Whether the object is in the repository now; packs of other processes are seen."""
+        return self._raw.exists(oid)
+
+    def read_blob(self, oid: Oid, *, limit_bytes: int | None = None) -> bytes:
+        """The bytes of a blob.
+
+        Raises:
+            MissingObjectError: it is not in the repository.
+            RecordError: it is no blob, damaged, or larger than the limit.
+        """
+        return self._read("blob", oid, limit_bytes)
+
+    def read_tree(self, oid: Oid) -> dict[bytes, TreeEntry]:
+        """The entries of a tree, in git's order; raises as ``read_blob`` does."""
+        return dict(self._tree(oid))
+
+    def read_commit(self, oid: Oid) -> Commit:
+        """A commit, whoever wrote it; raises as ``read_blob`` does."""
+        return parse_commit(self._read("commit", oid))
+
+    def tree_of(self, oid: Oid) -> Oid:
+        """The tree of a commit, or the tree itself."""
+        kind, data = self._raw.read(oid)
+        return parse_commit(data).tree if kind == "commit" else oid
+
+    def entry_at(self, oid: Oid, path: str | bytes) -> TreeEntry | None:
+        """The entry at a path of a commit or tree, None if there is none."""
+        entry = TreeEntry(TREE_MODE, self.tree_of(oid))
+        for name in os.fsencode(path).split(b"/"):
+            if entry.mode != TREE_MODE:
+                return None
+            below = self._tree(entry.oid).get(name)
+            if below is None:
+                return None
+            entry = below
+        return entry
+
+    def blob_at(self, commit: Oid, path: str | bytes) -> bytes | None:
+        """The file at a path of a commit or tree; None if there is none, or it is a folder."""
+        entry = self.entry_at(commit, path)
+        if entry is None or entry.mode in (TREE_MODE, GITLINK_MODE):
+            return None
+        return self.read_blob(entry.oid)
+
+    def _tree(self, oid: Oid) -> dict[bytes, TreeEntry]:
+        entries = self._trees.get(oid)
+        if entries is None:
+            entries = parse_tree(self._read("tree", oid), self.object_format)
+            if len(self._trees) >= _CACHED_TREES:
+                self._trees.clear()
+            self._trees[oid] = entries
+        return entries
+
+    def _read(self, wanted: str, oid: Oid, limit_bytes: int | None = None) -> bytes:
+        kind, data = self._raw.read(oid, limit_bytes=limit_bytes)
+        if kind != wanted:
+            raise RecordError(f"object {oid} is a {kind}, not a {wanted}")
+        return data
+
+    def parents(self, oid: Oid) -> tuple[Oid, ...]:
+        """The parents of a commit, without parsing the rest of it."""
+        return parents_of(self._read("commit", oid))
+
+    def history(
+        self, tip: Oid, *, stop: Oid | None = None, limit: int | None = None
+    ) -> Iterator[Oid]:
+        """Commits from tip back to stop, first parents only, newest first.
+
+        Args:
+            tip: Where to begin; included.
+            stop: Where to end; excluded. None walks to the root.
+            limit: At most so many; None is all.
+
+        Raises:
+            MissingObjectError: a parent is absent (a shallow clone, or damage).
+        """
+        at: Oid | None = tip
+        count = 0
+        while at is not None and at != stop and count != limit:
+            parents = self.parents(at)
+            yield at
+            at = parents[0] if parents else None
+            count += 1
+
+    def walk(
+        self, tip: Oid, *, stop: Oid | None = None, limit: int | None = None
+    ) -> Iterator[tuple[Oid, Commit]]:
+        """As ``history``, with the commits themselves: one read for both."""
+        at: Oid | None = tip
+        count = 0
+        while at is not None and at != stop and count != limit:
+            commit = self.read_commit(at)
+            yield at, commit
+            at = commit.parents[0] if commit.parents else None
+            count += 1
+
+    def is_ancestor(self, ancestor: Oid, tip: Oid) -> bool:
+        """Whether a commit is another one or among its ancestors, through all parents.
+
+        Newest first from both, so that the answer no is found where the histories meet and not at
+        the root. Source: commit-reach.c, paint_down_to_common
+        """
+        sides = {tip: 1}
+        sides[ancestor] = sides.get(ancestor, 0) | 2
+        queue = [self._dated(oid) for oid in sides]
+        heapq.heapify(queue)
+        while queue and sides[ancestor] != 3 and any(sides[oid] == 1 for _, oid, _ in queue):
+            _, oid, parents = heapq.heappop(queue)
+            for parent in parents:
+                before = sides.get(parent, 0)
+                sides[parent] = before | sides[oid]
+                if sides[parent] != before:
+                    heapq.heappush(queue, self._dated(parent))
+        return sides[ancestor] == 3
+
+    def _dated(self, oid: Oid) -> tuple[int, Oid, tuple[Oid, ...]]:
+        commit = self.read_commit(oid)
+        return -commit.when, oid, commit.parents
+
+    def tree_from(self, entries: Mapping[str, Content], base: Oid | None = None) -> Oid:
+        """A tree with these paths changed, the rest as in base; writes only what is absent.
+
+        Args:
+            entries: ``{"nodes/plan/status.json": b"{}", "run.json": oid, "old": None}``. Bytes and
+                blob names keep the mode that the path has in base, else are plain files.
+            base: A tree; None is the empty one.
+
+        Raises:
+            RequestError: a path is empty, absolute, or a folder and a file at once.
+        """
+        return self._changed(base, _nested(entries)) or self.write_tree({})
+
+    def _changed(self, base: Oid | None, wanted: Mapping[bytes, _Nested]) -> Oid | None:
+        before = self._tree(base) if base is not None else {}
+        after = dict(before)
+        for name, content in wanted.items():
+            entry = self._entry(before.get(name), content)
+            if entry is None:
+                after.pop(name, None)
+            else:
+                after[name] = entry
+        if not after:
+            return None
+        return base if after == before and base is not None else self.write_tree(after)
+
+    def _entry(self, before: TreeEntry | None, content: _Nested) -> TreeEntry | None:
+        if isinstance(content, dict):
+            folder = before is not None and before.mode == TREE_MODE
+            below = self._changed(before.oid if before and folder else None, content)
+            return None if below is None else TreeEntry(TREE_MODE, below)
+        if content is None or isinstance(content, TreeEntry):
+            return content
+        keep = before is not None and before.mode not in (TREE_MODE, GITLINK_MODE)
+        oid = self.write_blob(content) if isinstance(content, bytes) else content
+        return TreeEntry(before.mode if before and keep else FILE_MODE, oid)
+
+    def diff(self, tree_a: Oid, tree_b: Oid) -> list[Change]:
+        """The paths that differ between two trees (or the trees of two commits), sorted.
+
+        Raises:
+            MissingObjectError: a tree is absent.
+        """
+        source, target = (ObjectID(self.tree_of(oid).encode()) for oid in (tree_a, tree_b))
+        trees = _Trees(lambda oid: self._read("tree", oid), self.object_format)
+        changes = tree_changes(trees, source, target, change_type_same=True)
+        try:
+            return sorted((_change(*change) for change in changes), key=lambda it: it.path)
+        except (ObjectFormatException, ValueError) as exc:
+            raise RecordError(f"not a tree: {exc}") from exc
+
+
+def open_objects(repo: Repository) -> Objects:
+    """The objects of a repository, as its configuration says: ``fabro.durable``, ``core.*``."""
+    level = repo.config("core.looseCompression") or repo.config("core.compression") or "1"
+    partial = repo.config("extensions.partialClone") is not None or any(
+        key.startswith("remote.") and key.endswith(".promisor") for key in repo.settings
+    )
+    return Objects(
+        repo.common_dir,
+        repo.object_format,
+        repo.config_bool("fabro.durable"),
+        objects_dir=repo.objects_dir,
+        alternates=repo.alternates,
+        level=int(level) if level in _LEVELS else 1,
+        lazy=repo.git if partial else None,
+    )
+
+
+_LEVELS = frozenset(str(level) for level in range(-1, 10))
+
+
+def _nested(entries: Mapping[str, Content]) -> dict[bytes, _Nested]:
+    root: dict[bytes, _Nested] = {}
+    for path, content in entries.items():
+        *folders, name = os.fsencode(path).split(b"/")
+        at = root
+        for folder in folders:
+            below = at.setdefault(folder, {})
+            if not isinstance(below, dict):
+                raise RequestError(f"both a file and a folder: {path!r}")
+            at = below
+        if name in at or not name:
+            raise RequestError(f"both a file and a folder, or no path: {path!r}")
+        at[name] = content
+    return root
+
+
+class _Trees(BaseObjectStore):
+    """What Dulwich's diff asks of an object store: trees by name, in either object format."""
+
+    def __init__(self, read: Callable[[Oid], bytes], object_format: str) -> None:
+        super().__init__(object_format=get_object_format(object_format))
+        self._read = read
+
+    def __getitem__(self, sha1: ObjectID | RawObjectID) -> ShaFile:
+        data = self._read(Oid(sha1.decode("ascii")))
+        return ShaFile.from_raw_string(Tree.type_num, data, object_format=self.object_format)
+
+
+def _change(kind: str, old: Entry | None, new: Entry | None) -> Change:
+    before, after = _tree_entry(old), _tree_entry(new)
+    status = {CHANGE_ADD: "A", CHANGE_DELETE: "D"}.get(kind, "M")
+    if before and after and stat.S_IFMT(before.mode) != stat.S_IFMT(after.mode):
+        status = "T"
+    path = (new or old or Entry(b"", 0, ObjectID(b""))).path
+    return Change(path or b"", status, before, after)
+
+
+def _tree_entry(entry: Entry | None) -> TreeEntry | None:
+    if entry is None or entry.mode is None or entry.sha is None:
+        return None
+    return TreeEntry(entry.mode, Oid(entry.sha.decode("ascii")))

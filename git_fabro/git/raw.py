@@ -1,0 +1,171 @@
+"""Objects as kind and bytes: loose ones by our own code, packed ones through Dulwich.
+
+Nothing is answered from a cache that another process could make wrong: packs that appear during a
+run are seen, packs that a repack removes are let go.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from dulwich.errors import FileFormatException
+from dulwich.object_format import get_object_format
+from dulwich.object_store import DiskObjectStore
+from dulwich.objects import ObjectID
+from dulwich.pack import PackFileDisappeared
+
+from git_fabro.checkpoint.model import Oid
+from git_fabro.errors import MissingObjectError, RecordError
+from git_fabro.git.encoding import object_name
+from git_fabro.git.loose import LooseFolder
+from git_fabro.git.program import Git
+
+_KINDS = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
+_ALTERNATES_DEPTH = 5
+_DULWICH_ERRORS = (OSError, ValueError, AssertionError, FileFormatException, zlib.error)
+
+
+class RawObjects:
+    """The objects of one repository and its alternates; new ones go to the first folder."""
+
+    def __init__(
+        self,
+        folders: tuple[Path, ...],
+        object_format: str,
+        *,
+        level: int,
+        durable: bool,
+        lazy: Git | None,
+        git_dir: Path,
+    ) -> None:
+        self._format = object_format
+        self._lazy = lazy
+        self._git_dir = git_dir
+        every = tuple(dict.fromkeys(_with_alternates(folders, _ALTERNATES_DEPTH)))
+        known = get_object_format(object_format)
+        self._loose = [
+            LooseFolder(folder, object_format, level=level, durable=durable) for folder in every
+        ]
+        self._packs = [DiskObjectStore(str(folder), object_format=known) for folder in every]
+
+    def close(self) -> None:
+        """Let go of the packs; the value stays usable."""
+        for store in self._packs:
+            store.close()
+
+    def __del__(self) -> None:
+        # Dulwich warns of packs that are open at the end; nothing of ours is lost with them.
+        for store in getattr(self, "_packs", ()):
+            store.close()
+
+    def write(self, kind: str, data: bytes) -> Oid:
+        """Store an object, unless it is there whole; its time is now either way."""
+        oid = object_name(kind, data, self._format)
+        # A commit is new nearly always; looking into the packs for it would cost more than it.
+        packed = kind != "commit" and self._freshen_packed(oid)
+        if not packed and not self._loose[0].freshen(oid):
+            self._loose[0].write(oid, kind, data)
+        return oid
+
+    def _freshen_packed(self, oid: Oid) -> bool:
+        name = ObjectID(oid.encode())
+        for store in self._packs:
+            try:
+                if store.contains_packed(name):
+                    return any(name in pack and _touch(pack.data.path) for pack in store.packs)
+            except _DULWICH_ERRORS:
+                # A damaged pack cannot be relied on: the object is written loose.
+                continue
+        return False
+
+    def exists(self, oid: Oid) -> bool:
+        """Whether the object is in the repository now."""
+        return self._lies_here(oid) or self._lies_here(oid) or self._fetch(oid) is not None
+
+    def _lies_here(self, oid: Oid) -> bool:
+        name = ObjectID(oid.encode())
+        return any(folder.has(oid) for folder in self._loose) or any(
+            store.contains_packed(name) for store in self._packs
+        )
+
+    def read(self, oid: Oid, *, limit_bytes: int | None = None) -> tuple[str, bytes]:
+        """Kind and bytes of an object.
+
+        Raises:
+            MissingObjectError: it is not in the repository.
+            RecordError: it is damaged, or larger than the limit.
+        """
+        # Twice: a repack may have moved it from one place to the other between two looks.
+        found = self._look(oid, limit_bytes) or self._look(oid, limit_bytes) or self._fetch(oid)
+        if found is None:
+            raise MissingObjectError(f"object is missing: {oid}", hint="git fsck")
+        if limit_bytes is not None and len(found[1]) > limit_bytes:
+            raise RecordError(f"object {oid} has {len(found[1])} bytes, more than {limit_bytes}")
+        return found
+
+    def _look(self, oid: Oid, limit_bytes: int | None) -> tuple[str, bytes] | None:
+        damage: RecordError | None = None
+        for folder in self._loose:
+            try:
+                found = folder.read(oid, limit_bytes=limit_bytes)
+            except RecordError as exc:
+                # A good copy may lie in a pack.
+                damage = exc
+                continue
+            if found is not None:
+                return found
+        packed = self._look_into_packs(oid)
+        if packed is None and damage is not None:
+            raise damage
+        return packed
+
+    def _look_into_packs(self, oid: Oid) -> tuple[str, bytes] | None:
+        name = ObjectID(oid.encode())
+        for store in self._packs:
+            try:
+                if store.contains_packed(name):
+                    kind, data = store.get_raw(name)
+                    return _KINDS[kind], data
+            except (KeyError, PackFileDisappeared):
+                continue
+            except _DULWICH_ERRORS as exc:
+                raise RecordError(f"object is damaged: {oid}", hint="git fsck --full") from exc
+        return None
+
+    def _fetch(self, oid: Oid) -> tuple[str, bytes] | None:
+        # In a partial clone git fetches what is absent; Dulwich cannot. traps: OB10
+        if self._lazy is None:
+            return None
+        asked = f"{oid}\n".encode()
+        answer = self._lazy.run(["cat-file", "--batch"], git_dir=self._git_dir, input=asked)
+        header, _, rest = answer.partition(b"\n")
+        _, kind, *size = header.decode("ascii").split(" ")
+        return (kind, rest[: int(size[0])]) if size else None
+
+
+def _with_alternates(folders: tuple[Path, ...], depth: int) -> Iterator[Path]:
+    for folder in folders:
+        yield folder
+        if depth == 0:
+            continue
+        try:
+            text = os.fsdecode((folder / "info" / "alternates").read_bytes())
+        except FileNotFoundError:
+            continue
+        named = [line for line in text.splitlines() if line and not line.startswith("#")]
+        below = tuple(Path(os.path.normpath(folder / line)) for line in named)
+        yield from _with_alternates(below, depth - 1)
+
+
+def _touch(path: str | os.PathLike[str]) -> bool:
+    try:
+        os.utime(path)
+    except FileNotFoundError:
+        return False
+    except PermissionError:
+        # Another user's pack in a shared repository.
+        return True
+    return True

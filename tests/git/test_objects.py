@@ -1,0 +1,395 @@
+from __future__ import annotations
+
+import multiprocessing
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import WHEN, GitRepo
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from git_fabro.checkpoint.model import Commit, Identity, Oid, TreeEntry
+from git_fabro.errors import MissingObjectError, RecordError, RequestError
+from git_fabro.git.discover import open_repository
+from git_fabro.git.objects import Objects, open_objects
+
+ME = Identity("A. Tester", "tester@example.com")
+EMPTY_SHA1 = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+EMPTY_SHA256 = "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321"
+
+
+def commit(tree: Oid, *parents: Oid, message: str = "work\n", when: int = WHEN) -> Commit:
+    return Commit(tree=tree, parents=parents, author=ME, committer=ME, when=when, message=message)
+
+
+@pytest.fixture(params=["sha1", "sha256"])
+def either(request: pytest.FixtureRequest, tmp_path: Path) -> GitRepo:
+    path = tmp_path / "repo"
+    path.mkdir()
+    made = GitRepo(path)
+    made.git("init", "-q", "-b", "main", f"--object-format={request.param}")
+    return made
+
+
+def opened(repo: GitRepo) -> Objects:
+    return open_objects(open_repository(repo.path))
+
+
+def test_objects_have_the_names_that_git_gives_them_in_both_formats(either: GitRepo) -> None:
+    objects = opened(either)
+
+    blob = objects.write_blob(b"hello\n")
+    tree = objects.tree_from({"a/b/c": b"hello\n", "a.b": b"", "a0": b"x"})
+    made = objects.write_commit(commit(tree))
+
+    assert blob == either.git("hash-object", "--stdin", stdin=b"hello\n")
+    assert tree == either.git("rev-parse", f"{made}^{{tree}}")
+    assert either.git("show", f"{made}:a/b/c") == "hello"
+    either.git("update-ref", "refs/heads/main", made)
+    either.fsck()
+
+
+def test_packed_objects_are_read_in_both_formats(either: GitRepo) -> None:
+    made = Oid(either.commit({"a/b": "one\n", "c": "two\n"}, message="first\n\nbody"))
+    objects = opened(either)
+    either.git("gc", "-q", "--prune=now")
+
+    read = objects.read_commit(made)
+
+    assert read == commit(read.tree, message="first\n\nbody\n")
+    assert objects.blob_at(made, "a/b") == b"one\n"
+    assert objects.blob_at(made, "a") is None
+    assert objects.blob_at(made, "nowhere/b") is None
+
+
+def test_a_pack_that_appears_later_is_seen(repo: GitRepo) -> None:
+    first = Oid(repo.commit({"a": "1"}))
+    repo.git("gc", "-q")
+    objects = opened(repo)
+    objects.read_commit(first)
+
+    second = Oid(repo.commit({"a": "2"}))
+    repo.git("gc", "-q", "--prune=now")
+
+    assert objects.read_commit(second).parents == (first,)
+    assert objects.exists(first)
+
+
+def test_an_absent_object_is_a_missing_object(repo: GitRepo) -> None:
+    objects = opened(repo)
+
+    assert not objects.exists(Oid("a" * 40))
+    with pytest.raises(MissingObjectError):
+        objects.read_blob(Oid("a" * 40))
+
+
+def test_the_empty_tree_has_the_name_of_its_format_ob15(either: GitRepo) -> None:
+    written = opened(either).tree_from({})
+
+    assert written in (EMPTY_SHA1, EMPTY_SHA256)
+    assert len(written) == len(either.git("hash-object", "--stdin"))
+
+
+def test_an_empty_object_file_is_written_anew_ob3(repo: GitRepo) -> None:
+    objects = opened(repo)
+    oid = objects.write_blob(b"content")
+    file = repo.path / ".git/objects" / oid[:2] / oid[2:]
+    file.chmod(0o644)
+    file.write_bytes(b"")
+
+    assert not objects.exists(oid)
+    objects.write_blob(b"content")
+
+    assert objects.read_blob(oid) == b"content"
+    repo.fsck()
+
+
+def test_a_damaged_object_is_named_and_written_anew_ob3(repo: GitRepo) -> None:
+    objects = opened(repo)
+    oid = objects.write_blob(b"content" * 1000)
+    file = repo.path / ".git/objects" / oid[:2] / oid[2:]
+    file.chmod(0o644)
+    file.write_bytes(file.read_bytes()[:-3])
+
+    with pytest.raises(RecordError, match=oid):
+        objects.read_blob(oid)
+    objects.write_blob(b"content" * 1000)
+
+    repo.fsck()
+
+
+def test_a_left_over_lock_of_another_program_does_not_stop_a_writer_ob2(repo: GitRepo) -> None:
+    objects = opened(repo)
+    oid = repo.git("hash-object", "--stdin", stdin=b"content")
+    folder = repo.path / ".git/objects" / oid[:2]
+    folder.mkdir()
+    (folder / f"{oid[2:]}.lock").touch()
+
+    assert objects.write_blob(b"content") == oid
+
+    assert repo.git("cat-file", "-p", oid) == "content"
+
+
+def test_object_files_are_read_only_and_no_temporary_is_left(repo: GitRepo) -> None:
+    objects = opened(repo)
+
+    oid = objects.write_blob(b"content")
+
+    assert os.stat(repo.path / ".git/objects" / oid[:2] / oid[2:]).st_mode & 0o777 == 0o444
+    assert not list((repo.path / ".git/objects").glob("tmp_obj_*"))
+
+
+def test_an_object_that_exists_gets_a_new_time_ob11(repo: GitRepo) -> None:
+    objects = opened(repo)
+    oid = objects.write_blob(b"content")
+    file = repo.path / ".git/objects" / oid[:2] / oid[2:]
+    os.utime(file, (1, 1))
+
+    objects.write_blob(b"content")
+
+    assert file.stat().st_mtime > 1
+
+
+def test_nothing_that_is_packed_is_written_again_ob6(repo: GitRepo) -> None:
+    repo.commit({f"{folder}/x": folder for folder in "abcde"})
+    repo.git("gc", "-q", "--prune=now")
+    objects = opened(repo)
+    tree = Oid(repo.git("rev-parse", "HEAD^{tree}"))
+
+    again = objects.tree_from({"a/x": b"a"}, base=tree)
+    rebuilt = objects.tree_from({f"{folder}/x": folder.encode() for folder in "abcde"})
+
+    assert again == rebuilt == tree
+    assert repo.git("count-objects").startswith("0 objects")
+
+
+def test_a_durable_store_writes_the_same_objects(repo: GitRepo) -> None:
+    repo.git("config", "fabro.durable", "true")
+
+    oid = opened(repo).write_blob(b"content")
+
+    assert repo.git("cat-file", "-p", oid) == "content"
+
+
+def _write_many(path: str, barrier: object) -> None:
+    with Objects(Path(path), "sha1") as objects:
+        barrier.wait()  # type: ignore[attr-defined]
+        for number in range(200):
+            objects.write_blob(b"%d" % number)
+            objects.tree_from({})
+
+
+def test_six_processes_write_the_same_objects_at_once_ob1(repo: GitRepo) -> None:
+    context = multiprocessing.get_context("fork")
+    barrier = context.Barrier(6)
+    path = str(repo.path / ".git")
+    workers = [context.Process(target=_write_many, args=(path, barrier)) for _ in range(6)]
+
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+    assert [worker.exitcode for worker in workers] == [0] * 6
+    assert repo.git("count-objects").startswith("201 objects")
+    repo.fsck()
+
+
+_TEXTS = st.text(max_size=12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(name=_TEXTS, email=_TEXTS)
+def test_a_commit_exists_only_with_an_identity_that_git_accepts_ob8(
+    tmp_path_factory: pytest.TempPathFactory, name: str, email: str
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "identities"
+    made = GitRepo(path)
+    if not path.exists():
+        path.mkdir()
+        made.git("init", "-q")
+    objects = Objects(path / ".git", "sha1")
+    who = Identity(name, email)
+    tree = objects.tree_from({})
+
+    try:
+        oid = objects.write_commit(
+            Commit(tree=tree, parents=(), author=who, committer=who, when=WHEN, message="m\n")
+        )
+    except RequestError:
+        return
+
+    raw = made.git_bytes("cat-file", "commit", oid)
+    assert made.git("hash-object", "-t", "commit", "--stdin", stdin=raw) == oid
+    assert objects.read_commit(oid).author.email == email
+
+
+@pytest.mark.parametrize(
+    "who",
+    [Identity("", "a@b"), Identity("a", ""), Identity("a<b", "a@b"), Identity("a\nb", "a@b")],
+)
+def test_a_broken_identity_is_refused_before_an_object_exists_ob8(
+    repo: GitRepo, who: Identity
+) -> None:
+    objects = opened(repo)
+    tree = objects.tree_from({})
+
+    with pytest.raises(RequestError, match="identity"):
+        objects.write_commit(
+            Commit(tree=tree, parents=(), author=who, committer=ME, when=WHEN, message="m\n")
+        )
+
+    assert repo.git("count-objects").startswith("1 objects")
+
+
+def test_a_replacing_ref_changes_nothing_that_is_read_ob9(repo: GitRepo) -> None:
+    one = Oid(repo.commit({"a": "1"}, message="one"))
+    two = repo.commit({"a": "2"}, message="two")
+    repo.git("replace", one, two)
+
+    assert opened(repo).read_commit(one).subject == "one"
+
+
+def test_what_a_partial_clone_lacks_is_fetched_ob10(repo: GitRepo, tmp_path: Path) -> None:
+    tip = Oid(repo.commit({"a": "content"}))
+    repo.git("config", "uploadpack.allowFilter", "true")
+    source = f"file://{repo.path}"
+    repo.git("clone", "-q", "--bare", "--filter=blob:none", source, str(tmp_path / "partial"))
+
+    with open_objects(open_repository(tmp_path / "partial")) as objects:
+        assert objects.blob_at(tip, "a") == b"content"
+
+
+def test_an_alternate_is_read(repo: GitRepo, tmp_path: Path) -> None:
+    tip = Oid(repo.commit({"a": "content"}))
+    repo.git("clone", "-q", "--shared", str(repo.path), str(tmp_path / "other"))
+
+    with open_objects(open_repository(tmp_path / "other")) as objects:
+        assert objects.blob_at(tip, "a") == b"content"
+
+
+def test_history_follows_first_parents_newest_first(repo: GitRepo) -> None:
+    tips = [Oid(repo.commit({"a": str(number)})) for number in range(4)]
+    repo.git("checkout", "-q", "-b", "side", tips[1])
+    repo.commit({"b": "side"})
+    repo.git("checkout", "-q", "main")
+    repo.git("merge", "-q", "--no-edit", "side")
+    merge = Oid(repo.git("rev-parse", "HEAD"))
+    objects = opened(repo)
+
+    assert list(objects.history(merge)) == [merge, *reversed(tips)]
+    assert list(objects.history(merge, stop=tips[1])) == [merge, tips[3], tips[2]]
+    assert list(objects.history(merge, limit=2)) == [merge, tips[3]]
+    assert [oid for oid, _ in objects.walk(merge, stop=tips[2])] == [merge, tips[3]]
+    assert objects.read_commit(merge).parents[0] == tips[3]
+
+
+def test_ancestry_is_what_git_says_it_is(repo: GitRepo) -> None:
+    base = repo.commit({"a": "0"})
+    repo.commit({"a": "1"})
+    repo.git("checkout", "-q", "-b", "side", base)
+    repo.commit({"b": "1"})
+    repo.commit({"b": "2"})
+    repo.git("checkout", "-q", "main")
+    repo.git("merge", "-q", "--no-edit", "side")
+    repo.git("checkout", "-q", "--orphan", "other")
+    repo.commit({"c": "1"})
+    objects = opened(repo)
+    every = [Oid(oid) for oid in repo.git("rev-list", "--all").splitlines()]
+
+    for one in every:
+        for two in every:
+            status = subprocess.run(
+                ["git", "merge-base", "--is-ancestor", one, two], cwd=repo.path
+            ).returncode
+            assert objects.is_ancestor(one, two) == (status == 0), (one, two)
+
+
+def test_a_shallow_history_ends_in_a_missing_object(repo: GitRepo, tmp_path: Path) -> None:
+    repo.commit({"a": "1"})
+    tip = Oid(repo.commit({"a": "2"}))
+    repo.git("clone", "-q", "--depth=1", f"file://{repo.path}", str(tmp_path / "shallow"))
+
+    with (
+        open_objects(open_repository(tmp_path / "shallow")) as objects,
+        pytest.raises(MissingObjectError),
+    ):
+        list(objects.history(tip))
+
+
+def test_changed_paths_keep_the_mode_they_had(repo: GitRepo) -> None:
+    repo.write({"bin/run": "#!/bin/sh\n", "plain": "1"})
+    (repo.path / "bin/run").chmod(0o755)
+    (repo.path / "link").symlink_to("plain")
+    repo.commit()
+    base = Oid(repo.git("rev-parse", "HEAD^{tree}"))
+
+    tree = opened(repo).tree_from({"bin/run": b"new", "plain": None, "new/x": b""}, base)
+
+    assert repo.git("ls-tree", "-r", "--format=%(objectmode) %(path)", tree).splitlines() == [
+        "100755 bin/run",
+        "120000 link",
+        "100644 new/x",
+    ]
+
+
+def test_a_file_takes_the_place_of_a_folder_and_the_reverse(repo: GitRepo) -> None:
+    objects = opened(repo)
+    base = objects.tree_from({"a/b": b"1", "c": b"2"})
+
+    tree = objects.tree_from({"a": b"file", "c/d": b"below"}, base)
+
+    assert repo.git("ls-tree", "-r", "--name-only", tree).splitlines() == ["a", "c/d"]
+
+
+@pytest.mark.parametrize(
+    "path", ["", "/a", "a//b", "a/", "../a", "a/./b", ".git/config", "a/.GIT/x", "a\0b"]
+)
+def test_a_path_that_no_tree_may_hold_is_refused_wt6(repo: GitRepo, path: str) -> None:
+    with pytest.raises((RequestError, RecordError)):
+        opened(repo).tree_from({path: b""})
+
+
+def test_differences_are_those_of_git(either: GitRepo) -> None:
+    one = Oid(either.commit({"a": "1", "b/c": "2", "d": "3", "e/f": "4", "same": "s"}))
+    (either.path / "a").unlink()
+    (either.path / "a").symlink_to("b")
+    (either.path / "d").unlink()
+    either.git("rm", "-q", "-r", "e")
+    (either.path / "b/c").chmod(0o755)
+    two = Oid(either.commit({"e": "now a file", "new/é": "5"}))
+
+    found = opened(either).diff(one, two)
+
+    listed = either.git_bytes("diff", "--name-status", "-z", "--no-renames", one, two)
+    status, path = listed.split(b"\0")[:-1:2], listed.split(b"\0")[1::2]
+    expected = sorted(zip(path, [it.decode() for it in status], strict=True))
+    assert [(change.path, change.status) for change in found] == expected
+
+
+def test_a_blob_above_the_limit_is_not_read(repo: GitRepo) -> None:
+    objects = opened(repo)
+    oid = objects.write_blob(b"x" * 1000)
+
+    assert len(objects.read_blob(oid, limit_bytes=1000)) == 1000
+    with pytest.raises(RecordError, match="more than 999"):
+        objects.read_blob(oid, limit_bytes=999)
+
+
+def test_a_commit_in_another_encoding_is_read(repo: GitRepo) -> None:
+    message = "Grüße\n".encode("latin-1")
+    repo.write({"a": "1"})
+    repo.git("add", "-A")
+    repo.git("-c", "i18n.commitEncoding=latin1", "commit", "-q", "-F", "-", stdin=message)
+
+    assert opened(repo).read_commit(Oid(repo.git("rev-parse", "HEAD"))).subject == "Grüße"
+
+
+def test_the_kind_of_an_object_is_checked(repo: GitRepo) -> None:
+    objects = opened(repo)
+    tree = objects.write_tree({b"a": TreeEntry(0o100644, objects.write_blob(b""))})
+
+    with pytest.raises(RecordError, match="is a tree, not a blob"):
+        objects.read_blob(tree)
