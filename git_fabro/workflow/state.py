@@ -14,7 +14,13 @@ SUCCESS, PARTIAL, FAIL, RETRY, SKIPPED = "success", "partial_success", "fail", "
 STATUSES = (SUCCESS, PARTIAL, FAIL, RETRY, SKIPPED)
 GOOD = frozenset({SUCCESS, PARTIAL})
 
-SUBMITTED, RUNNING, BLOCKED, PAUSED, STOPPED = "submitted", "running", "blocked", "paused", "stopped"
+SUBMITTED, RUNNING, BLOCKED, PAUSED, STOPPED = (
+    "submitted",
+    "running",
+    "blocked",
+    "paused",
+    "stopped",
+)
 APPLIED = "applied"
 ENDED = frozenset({SUCCESS, PARTIAL, FAIL, APPLIED})
 
@@ -92,3 +98,123 @@ class Outcome:
 def failed(message: str, *, failure_class: str = DETERMINISTIC, status: str = FAIL) -> Outcome:
     """An outcome that says no, and why."""
     return Outcome(status=status, failure=Failure(message, failure_class))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """Where one thread of execution stands: the run itself, or one branch of a fan-out.
+
+    ``failure`` is the visit whose failure a conditional still has to route. ``ended`` says why
+    nothing follows (the reason of the last ``node.finished``), "" while something does.
+    ``open_visit`` is the visit that has begun and not ended, "" between two.
+    """
+
+    current_node: NodeId | None = None
+    next_node_id: NodeId | None = None
+    next_edge: int | None = None
+    completed_nodes: tuple[str, ...] = ()
+    node_retries: Mapping[str, int] = field(default_factory=dict)
+    node_outcomes: Mapping[str, Outcome] = field(default_factory=dict)
+    node_visits: Mapping[str, int] = field(default_factory=dict)
+    context_values: Mapping[str, Json] = field(default_factory=dict)
+    loop_failure_signatures: Mapping[str, int] = field(default_factory=dict)
+    restart_failure_signatures: Mapping[str, int] = field(default_factory=dict)
+    unhandled: tuple[str, ...] = ()
+    failure: str | None = None
+    ended: str = ""
+    open_visit: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What ended a question: ``how`` is answered, expired, refused or cancelled."""
+
+    how: str
+    choice: str | None = None
+    label: str = ""
+    target: str = ""
+    text: str | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One choice of a gate."""
+
+    key: str
+    label: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """A question of the run, from its being asked until the gate's attempt ends."""
+
+    ask: int
+    asked_seq: int
+    asked_at: str
+    node: NodeId
+    visit: int
+    attempt: int
+    branch: str | None
+    text: str
+    options: tuple[Option, ...] = ()
+    freeform: bool = False
+    default: str | None = None
+    deadline: str | None = None
+    sensitive: bool = False
+    answer: Answer | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """One branch of a fan-out; ``status`` is "" until it has ended."""
+
+    status: str = ""
+    parent: str | None = None
+    line: Line = Line()
+    head_sha: str | None = None
+    nodes: tuple[str, ...] = ()
+    context: Mapping[str, Json] = field(default_factory=dict)
+    failure: Mapping[str, Json] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenFanOut:
+    """A fan-out from its start until the parallel node has finished."""
+
+    base_sha: str | None
+    join: NodeId
+    join_policy: str
+    max_parallel: int
+    started_at: str
+    branches: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    status: str = ""
+    won: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunState:
+    """Where a run stands: the fold of all its records.
+
+    Keyed by visit (``plan@2``): ``deadlines`` (RFC 3339), ``attempts`` (failed so far in the open
+    visit), ``fan_outs``, ``gates``. ``branches`` is keyed by ``split@1/api``.
+    """
+
+    seq: int = 0
+    timestamp: str = ""
+    status: str = SUBMITTED
+    reason: str = ""
+    started_at: str = ""
+    line: Line = Line()
+    initial_context: Mapping[str, Json] = field(default_factory=dict)
+    gates: Mapping[str, Gate] = field(default_factory=dict)
+    deadlines: Mapping[str, str] = field(default_factory=dict)
+    attempts: Mapping[str, int] = field(default_factory=dict)
+    fan_outs: Mapping[str, OpenFanOut] = field(default_factory=dict)
+    branches: Mapping[str, Branch] = field(default_factory=dict)
+
+    def line_of(self, branch: str | None) -> Line:
+        """The line of a branch, or the run's own for None."""
+        return self.line if branch is None else self.branches[branch].line

@@ -1,0 +1,109 @@
+"""The tree of a meta commit, kept between checkpoints so that only what changed is written again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from git_fabro.checkpoint import codec, layout
+from git_fabro.checkpoint.model import Oid, TreeEntry
+from git_fabro.git.objects import Objects
+from git_fabro.workflow.records import Record
+from git_fabro.workflow.state import RunState
+
+_FILE, _FOLDER = 0o100644, 0o40000
+
+
+class MetaTree:
+    """What the next meta commit holds, by path.
+
+    ``fixed`` are the files that a run never changes; ``nodes`` the folders of traces by node.
+    """
+
+    def __init__(self, objects: Objects, entries: Mapping[bytes, TreeEntry]) -> None:
+        self._objects = objects
+        self._fixed = {
+            name: entry
+            for name, entry in entries.items()
+            if name.decode("utf-8", "replace")
+            not in (layout.NODES, layout.ARTIFACTS, layout.CHECKPOINT_JSON, layout.RECORDS)
+        }
+        self._nodes = self._folder(entries, layout.NODES)
+        stored = self._folder(entries, layout.ARTIFACTS)
+        self._collected = {name: entry for name, entry in stored.items() if entry.mode == _FOLDER}
+        self._artifacts: dict[str, Oid] = {}  # digest -> blob
+
+    @classmethod
+    def new(cls, objects: Objects, files: Mapping[str, bytes]) -> MetaTree:
+        """A tree that begins with these files: run.json, start.json, graph.fabro."""
+        return cls(
+            objects,
+            {
+                name.encode(): TreeEntry(_FILE, objects.write_blob(data))
+                for name, data in files.items()
+            },
+        )
+
+    @classmethod
+    def load(cls, objects: Objects, tree: Oid) -> MetaTree:
+        """The tree of a meta commit that exists.
+
+        Raises:
+            MissingObjectError: an object of it is absent.
+        """
+        return cls(objects, objects.read_tree(tree))
+
+    def _folder(self, entries: Mapping[bytes, TreeEntry], name: str) -> dict[bytes, TreeEntry]:
+        entry = entries.get(name.encode())
+        return dict(self._objects.read_tree(entry.oid)) if entry is not None else {}
+
+    def set_file(self, name: str, data: bytes) -> None:
+        self._fixed[name.encode()] = TreeEntry(_FILE, self._objects.write_blob(data))
+
+    def set_trace(self, node: str, files: Mapping[str, bytes]) -> None:
+        """The latest visit's files of a node, in place of all former ones."""
+        self._nodes.pop(node.encode(), None)
+        if files:
+            self._nodes[node.encode()] = TreeEntry(_FOLDER, self._tree(files))
+
+    def _tree(self, files: Mapping[str, bytes]) -> Oid:
+        return self._objects.write_tree(
+            {
+                name.encode(): TreeEntry(_FILE, self._objects.write_blob(data))
+                for name, data in files.items()
+            }
+        )
+
+    def write(
+        self,
+        state: RunState,
+        records: Sequence[Record],
+        artifacts: Mapping[str, tuple[str, bytes]],
+    ) -> Oid:
+        """Writes the tree of one meta commit.
+
+        Args:
+            state: The fold of all records up to the last of these.
+            records: Those since the former meta commit.
+            artifacts: Offloaded values in use, by digest: id and bytes.
+        """
+        entries = dict(self._fixed)
+        lines = b"".join(codec.record_line(record) for record in records)
+        checkpoint = codec.document(codec.state_to_json(state))
+        for name, data in ((layout.CHECKPOINT_JSON, checkpoint), (layout.RECORDS, lines)):
+            entries[name.encode()] = TreeEntry(_FILE, self._objects.write_blob(data))
+        if self._nodes:
+            entries[layout.NODES.encode()] = TreeEntry(
+                _FOLDER, self._objects.write_tree(self._nodes)
+            )
+        kept = self._kept(artifacts)
+        if kept:
+            entries[layout.ARTIFACTS.encode()] = TreeEntry(_FOLDER, self._objects.write_tree(kept))
+        return self._objects.write_tree(entries)
+
+    def _kept(self, artifacts: Mapping[str, tuple[str, bytes]]) -> dict[bytes, TreeEntry]:
+        kept = dict(self._collected)
+        for digest, (name, data) in artifacts.items():
+            oid = self._artifacts.get(digest) or self._objects.write_blob(data)
+            self._artifacts[digest] = oid
+            kept[f"{name}.json".encode()] = TreeEntry(_FILE, oid)
+        return kept

@@ -1,0 +1,256 @@
+"""Beginning a run, and taking one over: how a process comes to hold a run's refs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from git_fabro import lease, reading
+from git_fabro.checkpoint import codec, layout, shape
+from git_fabro.checkpoint.model import Identity, Move, Oid, RunId
+from git_fabro.checkpoint.secrets import Mask
+from git_fabro.doors import Doors
+from git_fabro.errors import GitError, LeasedError, StaleRefError
+from git_fabro.journal import Entry
+from git_fabro.reading import View
+from git_fabro.rundir import RunDirectory
+from git_fabro.store import Clock, RunLog
+from git_fabro.workflow.records import (
+    CheckpointMade,
+    Event,
+    GitIdentity,
+    LeaseReleased,
+    LeaseTaken,
+    NodeFinished,
+    Record,
+    RunBranch,
+    RunCreated,
+    RunStarted,
+)
+from git_fabro.workflow.state import Json
+
+PROGRAM = "git-fabro 0.1.0"
+_NOT_IN_RUN_JSON = ("contract", "context", "secrets", "authority")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """What a process brings along to hold runs: its clock, its mask, and who it is."""
+
+    clock: Clock
+    mask: Mask
+    holder: lease.Holder
+    on_record: Callable[[Record], None] = lambda record: None
+
+    def taken(self, token: Oid | None) -> LeaseTaken:
+        return LeaseTaken(
+            owner=self.holder.owner,
+            lease=token,
+            host=self.holder.host,
+            pid=self.holder.pid,
+            program=PROGRAM,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRun:
+    """A run that does not exist yet; ``base`` None means that it has no Git."""
+
+    created: RunCreated
+    graph_source: bytes
+    identity: GitIdentity
+    start: str
+    mode: str = "run"
+    base: Oid | None = None
+    namespace: layout.Namespace = "heads"
+    required: bool = False
+
+
+def begin(doors: Doors | None, new: NewRun, directory: RunDirectory, session: Session) -> RunLog:
+    """Makes a run: run branch, metadata branch and lease, in one transaction.
+
+    Raises:
+        StaleRefError: a run of this id exists.
+        GitError: the repository refuses.
+    """
+    run = RunId(new.created.run_id)
+    log = _log(doors, run, directory, session, new.namespace, new.identity)
+    log.required = new.required
+    _write_copies(directory, new)
+    if doors is None or new.base is None:
+        log.doors = None
+        for event in _first(new, None, session):
+            log.note(event)
+        return log
+    when = int(session.clock().timestamp())
+    log.lease = lease.commit_for(doors.objects, session.holder, None, by=log.identity, when=when)
+    log.begin_at(new.base, run_json(new.created), new.graph_source, _first(new, log.lease, session))
+    return log
+
+
+def _first(new: NewRun, token: Oid | None, session: Session) -> list[Event]:
+    branch = RunBranch(
+        run_branch=layout.run_branch(RunId(new.created.run_id)), base_sha=new.base or ""
+    )
+    events: list[Event] = [new.created, session.taken(token)]
+    if new.base is not None:
+        events.append(branch)
+    return [*events, new.identity, RunStarted(start=new.start, mode=new.mode)]
+
+
+def run_json(created: RunCreated) -> dict[str, Json]:
+    """run.json: what the run was made with."""
+    fields: dict[str, Json] = shape.to_json(created)
+    return {"schema": layout.SCHEMA} | {
+        key: value for key, value in fields.items() if key not in _NOT_IN_RUN_JSON
+    }
+
+
+def _write_copies(directory: RunDirectory, new: NewRun) -> None:
+    directory.write(layout.RUN_JSON, codec.document(run_json(new.created)))
+    directory.write(layout.GRAPH, new.graph_source)
+
+
+def _log(
+    doors: Doors | None,
+    run: RunId,
+    directory: RunDirectory,
+    session: Session,
+    namespace: layout.Namespace,
+    identity: GitIdentity,
+) -> RunLog:
+    return RunLog(
+        doors=doors,
+        run=run,
+        directory=directory,
+        clock=session.clock,
+        mask=session.mask,
+        holder=session.holder,
+        namespace=namespace,
+        identity=Identity(identity.name, identity.email),
+        on_record=session.on_record,
+    )
+
+
+def take(
+    doors: Doors, run: RunId, directory: RunDirectory, session: Session, *, take_over: bool = False
+) -> tuple[RunLog, View]:
+    """Takes the lease of a run and brings its refs and its journal in step.
+
+    Raises:
+        LeasedError: another process holds the run.
+        NotFoundError: there is no such run.
+        RecordError: what is stored does not parse.
+    """
+    former = lease.read(doors.refs, doors.objects, run)
+    token = _take_lease(doors, run, session, take_over=take_over)
+    seen = reading.view(doors, run, directory)
+    log = _log(doors, run, directory, session, seen.tips.namespace, _identity(doors, seen))
+    log.stand_at(seen, token)
+    _mend_refs(log, seen)
+    _mend_journal(log, seen)
+    _say_what_is_missing(log, session, former, seen)
+    return log, seen
+
+
+def _take_lease(doors: Doors, run: RunId, session: Session, *, take_over: bool) -> Oid:
+    token = lease.check_free(doors.refs, doors.objects, run, session.holder, take_over=take_over)
+    mine = lease.commit_for(
+        doors.objects,
+        session.holder,
+        token,
+        by=Identity("git-fabro", "lease@git-fabro"),
+        when=int(session.clock().timestamp()),
+    )
+    try:
+        doors.refs.move((lease.move_to(run, token, mine),), message=f"fabro: {run}")
+    except (StaleRefError, GitError) as exc:
+        _, winner = lease.read(doors.refs, doors.objects, run)
+        if winner is not None and winner.owner != session.holder.owner:
+            raise lease.leased(run, winner) from exc
+        if isinstance(exc, StaleRefError):
+            raise LeasedError(
+                f"run was taken and freed meanwhile: {run}", hint=f"git fabro resume {run}"
+            ) from exc
+        raise
+    return mine
+
+
+def _identity(doors: Doors, seen: View) -> GitIdentity:
+    """Whoever the run's commits are by; the metadata tip says it."""
+    author = doors.objects.read_commit(seen.course.meta).author
+    return GitIdentity(name=author.name, email=author.email)
+
+
+def _mend_refs(log: RunLog, seen: View) -> None:
+    """Puts the metadata tip on course: forward to the run tip's meta commit, or back to it."""
+    assert log.doors is not None
+    if seen.course.verdict == "on":
+        return
+    ref = layout.meta_ref(log.run, log.namespace)
+    former = seen.tips.meta_tip
+    assert former is not None
+    log.move_meta(Move(ref, former, seen.course.meta), keep=seen.course.verdict == "back")
+
+
+def _mend_journal(log: RunLog, seen: View) -> None:
+    """Cuts an unfinished line, sets aside lines of a history that was left."""
+    if seen.torn_bytes:
+        log.journal.cut(seen.good_bytes)
+    if seen.stale:
+        name = f"journal.{log.holder.owner}.stale"
+        log.journal.set_aside(name)
+        for entry in seen.counted:
+            log.journal.append((entry,), sync=False)
+        log.notice("journal_set_aside", f"lines of a history that was left are in {name}")
+    if seen.torn_bytes:
+        log.notice("journal_cut", f"{seen.torn_bytes} bytes of an unfinished line were cut")
+
+
+def _say_what_is_missing(
+    log: RunLog, session: Session, former: tuple[Oid, lease.Holder | None], seen: View
+) -> None:
+    """Records who took the run, who left it without a word, and a commit whose record was lost."""
+    token, holder = former
+    log.note(session.taken(log.lease))
+    if holder is not None and holder.owner != session.holder.owner:
+        log.note(LeaseReleased(owner=holder.owner, lease=token, reason="gone"))
+    made = _untold(log, seen)
+    if made is not None:
+        log.note(made)
+
+
+def _untold(log: RunLog, seen: View) -> CheckpointMade | None:
+    """The record of the run tip's commit, if a lost journal can no longer tell of it."""
+    assert log.doors is not None
+    tip = seen.course.recorded_tip
+    if tip is None or log.ordinal == 0 or seen.course.unrecorded:
+        return None
+    told = {r.event.git_commit_sha for r in log.unsealed if isinstance(r.event, CheckpointMade)}
+    for meta in log.doors.objects.history(seen.course.meta, limit=100):
+        commit = log.doors.objects.read_commit(meta)
+        records = reading.records_at(log.doors, meta)
+        told |= {r.event.git_commit_sha for r in records if isinstance(r.event, CheckpointMade)}
+        if commit.subject.startswith("checkpoint "):
+            break
+    if tip in told:
+        return None
+    commit = log.doors.objects.read_commit(tip)
+    patch = log.doors.patch(commit.parents[0], commit.tree, log.mask)
+    return CheckpointMade(
+        git_commit_sha=tip,
+        meta_commit_sha=meta,
+        ordinal=log.ordinal,
+        diff_summary=patch.summary,
+        patch_blob=patch.blob,
+    )
+
+
+def unfinished(seen: View) -> list[Entry]:
+    """Finished nodes in the journal whose commit was not made: of each line the last one."""
+    latest: dict[str | None, Entry] = {}
+    for entry in seen.counted:
+        if isinstance(entry.record.event, NodeFinished) and entry.tree is not None:
+            position = entry.record.position
+            latest[position.branch if position else None] = entry
+    return list(latest.values())

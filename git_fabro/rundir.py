@@ -1,0 +1,187 @@
+"""The run directory: where it is, what is in it, and how other processes leave requests there.
+
+Deleting it loses at most the node in flight. Only paths and small files; the journal has its own room.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from git_fabro.checkpoint import codec, layout
+from git_fabro.checkpoint.model import RunId
+from git_fabro.errors import ConflictError, GitError, RecordError
+from git_fabro.git.discover import Repository
+
+_REQUEST = re.compile(r"(?P<kind>answer-(?P<gate>.+)|pause|stop)\.json\Z")
+_REQUEST_LIMIT_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Something that another process asks of the driver; ``body`` is the file's JSON object."""
+
+    kind: str  # answer, pause or stop
+    gate: str  # of an answer, else ""
+    id: str
+    body: Mapping[str, object]
+    path: Path
+
+
+def home(repository: Repository | None, folder: Path, environment: Mapping[str, str]) -> Path:
+    """The folder that holds the run directories of a repository, or of a folder without one."""
+    if repository is not None:
+        configured = repository.config("fabro.runDir")
+        if configured:
+            return Path(os.path.expanduser(configured))
+        name = repository.common_dir.name
+        if name == ".git":
+            name = repository.common_dir.parent.name
+        name = f"{name.removesuffix('.git')}-{_hash(repository.common_dir)}"
+    else:
+        name = f"none-{_hash(folder)}"
+    state = environment.get("XDG_STATE_HOME") or os.path.join(
+        environment.get("HOME") or os.path.expanduser("~"), ".local", "state"
+    )
+    return Path(state) / "git-fabro" / name
+
+
+def _hash(path: Path) -> str:
+    return hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:8]
+
+
+@dataclass(frozen=True, slots=True)
+class RunDirectory:
+    """The paths of one run's directory."""
+
+    path: Path
+
+    @classmethod
+    def of(cls, home: Path, run: RunId) -> RunDirectory:
+        return cls(home / run)
+
+    @property
+    def journal(self) -> Path:
+        return self.path / "journal.jsonl"
+
+    @property
+    def requests(self) -> Path:
+        return self.path / "requests"
+
+    @property
+    def worktree(self) -> Path:
+        return self.path / "worktree"
+
+    @property
+    def artifacts(self) -> Path:
+        return self.path / "artifacts"
+
+    @property
+    def group(self) -> Path:
+        return self.path / "group"
+
+    @property
+    def index(self) -> Path:
+        """The private index of an in-place run."""
+        return self.path / "index"
+
+    def branch_worktree(self, branch: str) -> Path:
+        """The work tree of ``split@1/api``."""
+        return self.path / "branches" / branch
+
+    def logs(self, visit: str) -> Path:
+        return self.path / "logs" / visit
+
+    def create(self) -> None:
+        """Makes the directory, closed to others.
+
+        Raises:
+            GitError: the file system refuses.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self.requests.mkdir(exist_ok=True)
+            self.artifacts.mkdir(exist_ok=True)
+        except OSError as exc:
+            raise GitError(f"cannot make the run directory: {self.path}: {exc.strerror}") from exc
+
+    def write(self, name: str, data: bytes) -> None:
+        """Replaces one file, so that a reader sees the old or the new one whole.
+
+        Raises:
+            GitError: the file system refuses.
+        """
+        target = self.path / name
+        part = target.with_name(f".{target.name}.{os.getpid()}.part")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            part.write_bytes(data)
+            part.replace(target)
+        except OSError as exc:
+            raise GitError(f"cannot write: {target}: {exc.strerror}") from exc
+
+    def read(self, name: str) -> bytes | None:
+        """The bytes of one file, None if it is not there."""
+        try:
+            return (self.path / name).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as exc:
+            raise GitError(f"cannot read: {self.path / name}: {exc.strerror}") from exc
+
+    def leave_request(self, kind: str, body: Mapping[str, object], *, gate: str = "") -> None:
+        """Leaves a request for the driver. The first answer to a question stands.
+
+        Raises:
+            ConflictError: there is one already.
+        """
+        name = f"answer-{gate}.json" if kind == "answer" else f"{kind}.json"
+        self.create()
+        part = self.requests / f".{name}.{os.getpid()}.part"
+        part.write_bytes(json.dumps(body).encode())
+        try:
+            # A link fails where a name exists, and shows the file whole: exclusive and atomic.
+            os.link(part, self.requests / name)
+        except FileExistsError as exc:
+            what = f"an answer to {gate} waits to be read" if gate else f"{kind} is asked for"
+            raise ConflictError(f"{what} already: {self.path.name}") from exc
+        finally:
+            part.unlink(missing_ok=True)
+
+    def pending_requests(self) -> Iterator[Request]:
+        """What other processes ask for; a file that does not parse has an empty body."""
+        try:
+            names = sorted(os.listdir(self.requests))
+        except FileNotFoundError:
+            return
+        for name in names:
+            match = _REQUEST.match(name)
+            if match is None:
+                continue
+            path = self.requests / name
+            body = _request_body(path)
+            kind = "answer" if match["gate"] else match["kind"]
+            yield Request(kind, match["gate"] or "", str(body.get("id", "")), body, path)
+
+
+def _request_body(path: Path) -> dict[str, object]:
+    try:
+        with path.open("rb") as file:
+            body = codec.parse_json(file.read(_REQUEST_LIMIT_BYTES), path.name)
+    except (OSError, RecordError):
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
+def runs_at(home: Path) -> list[RunId]:
+    """The ids of the run directories in a folder."""
+    try:
+        names = os.listdir(home)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return sorted(RunId(name) for name in names if layout.is_run_id(name))

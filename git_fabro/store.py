@@ -1,0 +1,500 @@
+"""How a run is kept: its records, its checkpoints, and the invariant that binds them.
+
+A checkpoint exists once the run branch holds a commit that is linked to a meta commit. ``save`` is
+the one place where that comes to be; ``seal`` and ``release`` move the same refs under the same
+lease. Beginning a run and taking one over are in ``opening``, reading without a lease in ``reading``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from git_fabro import journal, lease
+from git_fabro.blobs import Blobs, referenced
+from git_fabro.checkpoint import codec, layout, message
+from git_fabro.checkpoint.model import Commit, Identity, Move, Oid, RunId, zero
+from git_fabro.checkpoint.secrets import Mask
+from git_fabro.doors import Doors, WorkTree
+from git_fabro.errors import ConflictError, FabroError, GitError
+from git_fabro.metatree import MetaTree
+from git_fabro.reading import View
+from git_fabro.rundir import RunDirectory
+from git_fabro.trace import PATCH_FILE, Patch, trace_files
+from git_fabro.workflow import engine
+from git_fabro.workflow.records import (
+    CheckpointMade,
+    Event,
+    LeaseReleased,
+    NodeFinished,
+    Record,
+    RunNotice,
+)
+from git_fabro.workflow.state import Json, Position, RunState
+
+Clock = Callable[[], datetime]
+
+
+class LostLeaseError(ConflictError):
+    """The lease is no longer ours: another process drives the run, and this one must stop."""
+
+
+@dataclass(slots=True, kw_only=True)
+class RunLog:
+    """A run that this process holds: where its refs stand, and what is not yet in a meta commit.
+
+    Without Git (``doors`` None) the journal in the run directory is all there is. One thread at a
+    time appends or saves; ``lock`` sees to that.
+    """
+
+    doors: Doors | None
+    run: RunId
+    directory: RunDirectory
+    clock: Clock
+    mask: Mask
+    holder: lease.Holder
+    namespace: layout.Namespace = "heads"
+    identity: Identity = Identity("Fabro", "noreply@fabro.sh")
+    lease: Oid | None = None
+    run_tip: Oid | None = None
+    meta_tip: Oid | None = None
+    meta_tree: MetaTree | None = None
+    ordinal: int = 0
+    state: RunState = RunState()
+    unsealed: list[Record] = field(default_factory=list)
+    last_at: str = ""
+    required: bool = False
+    on_record: Callable[[Record], None] = lambda record: None
+    journal: journal.JournalWriter = field(init=False)
+    blobs: Blobs = field(init=False)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def __post_init__(self) -> None:
+        self.directory.create()
+        self.journal = journal.JournalWriter(self.directory.journal)
+        self.blobs = Blobs(self.directory.artifacts)
+
+    def begin_at(
+        self, base: Oid, run_json: dict[str, Json], graph_source: bytes, first: Sequence[Event]
+    ) -> None:
+        """Makes the run: its first records, and run branch, metadata branch and lease in one move.
+
+        Raises:
+            StaleRefError: a run of this id exists.
+        """
+        assert self.doors is not None
+        for event in first:
+            self._accept(self._next(event, None))
+        start_json: dict[str, Json] = {
+            "base_sha": base,
+            "run_branch": layout.run_branch(self.run),
+            "run_id": self.run,
+            "schema": layout.SCHEMA,
+            "start_time": self.state.started_at,
+        }
+        files = {
+            layout.RUN_JSON: codec.document(run_json),
+            layout.START_JSON: codec.document(start_json),
+            layout.GRAPH: graph_source,
+        }
+        self.meta_tree = MetaTree.new(self.doors.objects, files)
+        meta = self._commit_meta("init run")
+        token, self.lease = self.lease, None
+        self._move(
+            Move(layout.run_ref(self.run), zero(base), base),
+            Move(layout.meta_ref(self.run, self.namespace), zero(meta), meta),
+            lease_to=token,
+        )
+        self.run_tip, self.meta_tip = base, meta
+        self.directory.write(layout.START_JSON, files[layout.START_JSON])
+        self._empty_journal()
+
+    def stand_at(self, seen: View, token: Oid) -> None:
+        """Continues from what the refs and the journal hold."""
+        assert self.doors is not None
+        self.lease, self.state = token, seen.state
+        self.meta_tip, self.run_tip = seen.tips.meta_tip, seen.course.recorded_tip
+        self.ordinal = seen.course.ordinal
+        self.unsealed = [entry.record for entry in seen.counted]
+        meta = self.doors.objects.read_commit(seen.course.meta)
+        self.meta_tree = MetaTree.load(self.doors.objects, meta.tree)
+        self.last_at = engine.stamp(datetime.fromtimestamp(meta.when, UTC))
+        if self.unsealed:
+            self.last_at = self.unsealed[-1].at
+
+    def note(
+        self,
+        event: Event,
+        position: Position | None = None,
+        *,
+        sync: bool = True,
+        tree: Oid | None = None,
+        merged: tuple[Oid, ...] = (),
+    ) -> Record:
+        """Appends one record to the journal; it reaches Git with the next meta commit.
+
+        Raises:
+            GitError: the journal cannot be written; nothing was recorded.
+        """
+        with self.lock:
+            record = self._next(event, position)
+            entry = journal.Entry(record=record, on=self.run_tip, tree=tree, merged=merged)
+            self.journal.append((entry,), sync=sync)
+            self._accept(record)
+            return record
+
+    def notice(
+        self, code: str, message: str, *, level: str = "warning", position: Position | None = None
+    ) -> None:
+        """Says something that never changes the run's course."""
+        said = RunNotice(level=level, code=code, message=self.mask.text(message))
+        self.note(said, position, sync=False)
+
+    def seal(
+        self,
+        subject: str,
+        *events: Event,
+        position: Position | None = None,
+        commit: Oid | None = None,
+    ) -> None:
+        """Brings records into a meta commit before the run goes on.
+
+        If Git fails they stand in the journal, fsynced, and the next meta commit takes them along.
+
+        Raises:
+            LostLeaseError: another process holds the run now.
+        """
+        with self.lock:
+            if self.doors is not None and self._sealed(subject, events, position, commit):
+                return
+            for event in events:
+                self.note(event, position)
+
+    def save(
+        self,
+        work: WorkTree,
+        position: Position,
+        decide: Callable[[tuple[str, ...]], NodeFinished],
+        *,
+        merged: tuple[Oid, ...] = (),
+    ) -> Record:
+        """Makes the checkpoint of a finished node, in the order that a crash cannot break.
+
+        Args:
+            work: The work tree of the node's line.
+            position: The visit that ended.
+            decide: Gives the record, from the paths that the node changed.
+            merged: Further parents of the run commit: the branches that a join took.
+
+        Raises:
+            LostLeaseError: another process holds the run now.
+            GitError: the journal cannot be written, or a required checkpoint failed.
+        """
+        with self.lock:
+            tree, touched = self._snapshot(work, position)  # 1: objects only
+            event = decide(touched)
+            record = self.note(event, position, tree=tree, merged=merged)  # 2: it is finished
+            if tree is not None:
+                self.checkpoint(work, record, tree, merged=merged)  # 3 to 6
+            return record
+
+    def checkpoint(
+        self, work: WorkTree, record: Record, tree: Oid, *, merged: tuple[Oid, ...] = ()
+    ) -> None:
+        """Steps 3 to 6, for a finished node whose record and tree stand in the journal."""
+        assert self.doors is not None
+        try:
+            patch = self.doors.patch(work.tip, tree, self.mask)
+            meta = self._commit_meta(self._traced(record, patch))  # 3: object only
+            run = self._commit_run(work, record, tree, meta, merged)  # 4: object only
+            self._move(  # 5: the checkpoint exists
+                Move(work.ref, work.tip if work.exists else zero(run), run),
+                Move(layout.meta_ref(self.run, self.namespace), self._meta_tip(), meta),
+            )
+        except (GitError, ConflictError) as exc:
+            self._survive(exc, record.position)
+            return
+        self._stand_on(work, run, meta)
+        self._tidy(work, record, patch)  # 6: best effort
+
+    def _snapshot(self, work: WorkTree, position: Position) -> tuple[Oid | None, tuple[str, ...]]:
+        """The tree of a work tree and the paths that differ from its tip; None where Git is not."""
+        if self.doors is None:
+            return None, ()
+        try:
+            self.adopt(work)
+            tree, notices = self.doors.snapshot(work)
+            touched = self.doors.touched(work.tip, tree)
+        except (GitError, ConflictError) as exc:
+            self._survive(exc, position)
+            return None, ()
+        for code, message in notices:
+            self.notice(code, message, position=position)
+        return tree, touched
+
+    def _stand_on(self, work: WorkTree, run: Oid, meta: Oid) -> None:
+        self.meta_tip = meta
+        work.tip, work.exists = run, True
+        if work.branch is None:
+            self.run_tip, self.ordinal = run, self.ordinal + 1
+        self._empty_journal()
+
+    def _tidy(self, work: WorkTree, record: Record, patch: Patch) -> None:
+        """The copy of the state, a record of the commit, the notes."""
+        assert self.doors is not None
+        assert self.meta_tip is not None
+        run, meta = work.tip, self.meta_tip
+        self.write_copy(git_commit_sha=run)
+        made = CheckpointMade(
+            git_commit_sha=run,
+            meta_commit_sha=meta,
+            ordinal=self.ordinal if work.branch is None else None,
+            diff_summary=patch.summary,
+            patch_blob=patch.blob,
+        )
+        self.note(made, record.position)
+        try:
+            self.doors.annotate(
+                message.notes_of(self.run, record, run, meta), self.identity, self._when()
+            )
+        except (GitError, ConflictError) as exc:
+            self.notice("note_failed", f"no note on {run[:12]}: {exc.message}", level="info")
+
+    def adopt(self, work: WorkTree) -> None:
+        """Commits that somebody made on this line meanwhile become checkpoints of their own.
+
+        A tip that does not descend from ours is taken as it is, and the old one kept by an operation.
+
+        Raises:
+            ConflictError: the refs moved while this was done.
+        """
+        assert self.doors is not None
+        tip = self.doors.tip_of(work)
+        if tip is None or tip == work.tip:
+            return
+        descends = self.doors.objects.is_ancestor(work.tip, tip)
+        if work.branch is not None:
+            work.tip = tip if descends else work.tip
+            return
+        if not descends:
+            self.doors.keep_left(
+                f"adopt {self.run}", work.ref, work.tip, tip, self.identity, self._when()
+            )
+        made = list(
+            self.doors.objects.history(tip, stop=work.tip if descends else None, limit=1000)
+        )
+        for commit in reversed(made if descends else [tip]):
+            self._adopt_one(work, commit, Move(work.ref, tip, tip))
+
+    def _adopt_one(self, work: WorkTree, commit: Oid, standing: Move) -> None:
+        """A meta commit that names a commit made by hand: the link of that checkpoint."""
+        assert self.doors is not None
+        before = self.state, list(self.unsealed)
+        patch = self.doors.patch(work.tip, self.doors.objects.tree_of(commit), self.mask)
+        made = CheckpointMade(
+            git_commit_sha=commit,
+            meta_commit_sha=None,
+            ordinal=self.ordinal + 1,
+            diff_summary=patch.summary,
+            cause="commit",
+        )
+        self._accept(self._next(made, None))
+        try:
+            meta = self._commit_meta(
+                f"commit {commit[:12]}", commit=commit, ordinal=self.ordinal + 1
+            )
+            self._move(
+                standing, Move(layout.meta_ref(self.run, self.namespace), self._meta_tip(), meta)
+            )
+        except FabroError:
+            self.state, self.unsealed = before
+            raise
+        self._stand_on(work, commit, meta)
+
+    def release(
+        self, reason: str, *, subject: str = "records", events: Sequence[Event] = ()
+    ) -> None:
+        """Frees the lease in the same transaction as the last records of this owner.
+
+        Args:
+            reason: parked, paused, stopped, finished or done.
+            subject: Of the meta commit.
+            events: What is recorded before ``lease.released``.
+        """
+        with self.lock:
+            released = LeaseReleased(owner=self.holder.owner, lease=self.lease, reason=reason)
+            if self.doors is None:
+                for event in (*events, released):
+                    self.note(event)
+                return
+            assert self.lease is not None
+            nobody = lease.commit_for(
+                self.doors.objects, None, self.lease, by=self.identity, when=self._when()
+            )
+            if not self._sealed(subject, (*events, released), None, None, lease_to=nobody):
+                for event in events:
+                    self.note(event)
+            self.write_copy(git_commit_sha=self.run_tip)
+
+    def close(self) -> None:
+        self.journal.close()
+
+    def write_copy(self, *, git_commit_sha: Oid | None) -> None:
+        """The copy of the state in the run directory, with the commit that Git cannot hold."""
+        value = codec.state_to_json(self.state, git_commit_sha=git_commit_sha)
+        try:
+            self.directory.write(layout.CHECKPOINT_JSON, codec.document(value))
+        except GitError as exc:
+            self.notice("copy_failed", exc.message, level="info")
+
+    def _next(self, event: Event, position: Position | None) -> Record:
+        at = max(engine.stamp(self.clock()), self.last_at)
+        return Record(seq=self.state.seq + 1, at=at, event=event, position=position)
+
+    def _accept(self, record: Record) -> None:
+        self.state = engine.evolve(self.state, record)
+        self.unsealed.append(record)
+        self.last_at = record.at
+        self.on_record(record)
+
+    def _when(self) -> int:
+        """The time of a commit: that of the last record, in whole seconds."""
+        return int(engine.moment(self.last_at).timestamp())
+
+    def _sealed(
+        self,
+        subject: str,
+        events: Sequence[Event],
+        position: Position | None,
+        commit: Oid | None,
+        *,
+        lease_to: Oid | None = None,
+    ) -> bool:
+        """Whether the records reached Git; if not, the state is as it was before them."""
+        before = self.state, list(self.unsealed), self.last_at
+        for event in events:
+            self._accept(self._next(event, position))
+        try:
+            meta = self._commit_meta(subject, commit=commit)
+            ref = layout.meta_ref(self.run, self.namespace)
+            self._move(Move(ref, self._meta_tip(), meta), lease_to=lease_to)
+        except (GitError, ConflictError) as exc:
+            self.state, self.unsealed, self.last_at = before
+            self._survive(exc, position)
+            return False
+        self.meta_tip = meta
+        self._empty_journal()
+        return True
+
+    def _traced(self, record: Record, patch: Patch) -> str:
+        """Puts the visit's traces into the metadata tree; gives the subject of the meta commit."""
+        position, event = record.position, record.event
+        assert self.meta_tree is not None
+        assert position is not None
+        assert isinstance(event, NodeFinished)
+        cut_files: list[str] = []
+        files = trace_files(self.directory.logs(str(position)), cut_files.append)
+        for name in cut_files:
+            self.notice("trace_cut", f"{name} is longer than 512 KiB", position=position)
+        if patch.data:
+            files[PATCH_FILE] = patch.data
+        self.meta_tree.set_trace(position.node, files)
+        what = (
+            f"branch {position.branch}: {position}" if position.branch else f"checkpoint {position}"
+        )
+        return f"{what} ({event.outcome.status})"
+
+    def _commit_meta(
+        self, subject: str, *, commit: Oid | None = None, ordinal: int | None = None
+    ) -> Oid:
+        """The next meta commit, on no ref yet: state, and all records that no meta commit holds."""
+        assert self.doors is not None
+        assert self.meta_tree is not None
+        tree = self.meta_tree.write(
+            self.state, self.unsealed, self.blobs.files(referenced(self.state))
+        )
+        text = message.meta_message(
+            subject,
+            run=self.run,
+            seq=self.state.seq,
+            status=self.state.status,
+            commit=commit,
+            ordinal=ordinal,
+        )
+        return self._commit(tree, (self.meta_tip,) if self.meta_tip else (), text)
+
+    def _commit_run(
+        self, work: WorkTree, record: Record, tree: Oid, meta: Oid, merged: tuple[Oid, ...]
+    ) -> Oid:
+        position, event = record.position, record.event
+        assert position is not None
+        assert isinstance(event, NodeFinished)
+        trailers = message.CheckpointTrailers(
+            run=self.run,
+            node=position.node,
+            status=event.outcome.status,
+            completed=len(self.state.line_of(position.branch).completed_nodes),
+            checkpoint=meta,
+            visit=position.visit,
+            ordinal=self.ordinal + 1 if position.branch is None else None,
+            branch=position.branch,
+        )
+        return self._commit(tree, (work.tip, *merged), message.checkpoint_message(trailers))
+
+    def _commit(self, tree: Oid, parents: tuple[Oid, ...], text: str) -> Oid:
+        assert self.doors is not None
+        return self.doors.objects.write_commit(
+            Commit(
+                tree=tree,
+                parents=parents,
+                author=self.identity,
+                committer=self.identity,
+                when=self._when(),
+                message=text,
+            )
+        )
+
+    def _move(self, *moves: Move, lease_to: Oid | None = None) -> None:
+        """One transaction: the lease first, as it is or handed on, then these refs in order."""
+        assert self.doors is not None
+        assert (self.lease or lease_to) is not None
+        held = lease.move_to(self.run, self.lease, lease_to or Oid(self.lease or ""))
+        self.doors.refs.move((held, *moves), message=f"fabro: {self.run}")
+        if lease_to is not None:
+            self.lease = lease_to
+
+    def move_meta(self, move: Move, *, keep: bool) -> None:
+        """Moves the metadata ref alone, onto its course; ``keep`` records what it left behind."""
+        assert self.doors is not None
+        if keep:
+            self.doors.keep_left(f"resume {self.run}", move, self.identity, self._when())
+        self._move(move)
+        self.meta_tip = move.new
+
+    def _meta_tip(self) -> Oid:
+        assert self.meta_tip is not None
+        return self.meta_tip
+
+    def _empty_journal(self) -> None:
+        self.unsealed = []
+        self.journal.cut(0)
+
+    def _survive(self, exc: FabroError, position: Position | None) -> None:
+        """Git failed: the run goes on, as it is worth more than its record, and says so.
+
+        Raises:
+            LostLeaseError: the lease ref names another holder, which is read from the ref itself.
+            FabroError: the settings require every checkpoint.
+        """
+        assert self.doors is not None
+        standing = self.doors.refs.read(layout.lease_ref(self.run))
+        if standing != self.lease:
+            raise LostLeaseError(
+                f"the run is driven by another process now: {self.run}",
+                hint=f"git fabro attach {self.run}",
+            ) from exc
+        if self.required:
+            raise exc
+        self.notice("checkpoint_failed", exc.message, position=position)
