@@ -1,0 +1,96 @@
+"""Calls for tests of handlers: one attempt at one node, in a folder of the test's own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from git_fabro.checkpoint.secrets import Mask
+from git_fabro.handlers.call import Call, Notice, Stop
+from git_fabro.workflow.graph import COMMAND, Edge, Graph, Node, NodeId
+from git_fabro.workflow.state import Position
+
+
+@dataclass
+class Groups:
+    """Remembers which groups were announced, and which are still there."""
+
+    seen: list[int] = field(default_factory=list)
+    open: set[int] = field(default_factory=set)
+
+    def add(self, pid: int) -> None:
+        self.seen.append(pid)
+        self.open.add(pid)
+
+    def remove(self, pid: int) -> None:
+        self.open.remove(pid)
+
+
+@dataclass
+class Notices:
+    """Collects notices, by code."""
+
+    codes: list[str] = field(default_factory=list)
+
+    def __call__(self, notice: Notice) -> None:
+        self.codes.append(notice.code)
+
+
+def a_node(id: str = "work", kind: str = COMMAND, **attributes: Any) -> Node:
+    return Node(id=NodeId(id), kind=kind, attributes=attributes)
+
+
+def a_graph(*nodes: Node, edges: tuple[Edge, ...] = (), **attributes: Any) -> Graph:
+    start, exit = a_node("start", "start"), a_node("exit", "exit")
+    return Graph(
+        name="g",
+        attributes=attributes,
+        nodes={node.id: node for node in (start, *nodes, exit)},
+        edges=edges,
+        start=start.id,
+        exit=exit.id,
+    )
+
+
+def a_call(folder: Path, text: str = "", node: Node | None = None, **changes: Any) -> Call:
+    """A call in ``folder/work``, which logs below ``folder/logs``."""
+    node = node or a_node()
+    (folder / "work").mkdir(exist_ok=True)
+    given: dict[str, Any] = {
+        "graph": a_graph(node),
+        "node": node,
+        "position": Position(node=node.id, visit=1),
+        "context": {},
+        "text": text,
+        "settings": a_settings(),
+        "environment": {"PATH": os.environ["PATH"]},
+        "directory": folder / "work",
+        "logs": folder / "logs",
+        "mask": Mask.of(["hunter22"]),
+        "stop": Stop(),
+        "groups": Groups(),
+        "notice": Notices(),
+    }
+    return Call(**(given | changes))
+
+
+def a_settings(preset: str = "", command: tuple[Any, ...] = ()) -> Any:
+    return SimpleNamespace(agent=SimpleNamespace(preset=preset, command=command))
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process is there and no zombie."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat[stat.rfind(")") + 2] not in "ZX"
+
+
+def lines(path: Path) -> Mapping[str, str]:
+    """A file of ``name=value`` lines."""
+    return dict(line.split("=", 1) for line in path.read_text().splitlines() if "=" in line)
