@@ -156,7 +156,7 @@ def test_a_lock_that_is_kept_for_long_is_busy_and_stays_rf9(
     lock = repo.path / ".git" / f"{ONE}.lock"
     lock.touch()
 
-    with pytest.raises(BusyError, match="held|ONE"):
+    with pytest.raises(BusyError, match="another process"):
         refs.move([Move(ONE, commits[0], commits[1])], "moved")
 
     assert lock.exists()

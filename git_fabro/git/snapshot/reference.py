@@ -1,0 +1,284 @@
+"""Work tree to tree by git itself, through an index of our own: what ``git add -A`` records."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from git_fabro.checkpoint.model import Oid, parse_oid
+from git_fabro.errors import BusyError, GitError
+from git_fabro.git.discover import Repository
+from git_fabro.git.program import Finished, Git, failure
+from git_fabro.git.snapshot.index import (
+    SLACK_S,
+    Contents,
+    Stamp,
+    is_readable,
+    lock_of,
+    replace_index,
+    scan,
+    without_stat,
+)
+
+#: How long another process's lock on the index is waited for.
+PATIENCE_S = 5.0
+
+# A plain index: no daemon's bitmap, no shared part, no folded folders, no cache that may be wrong.
+_SETTINGS = (
+    "index.version=2",
+    "index.sparse=false",
+    "core.splitIndex=false",
+    "core.untrackedCache=false",
+    "core.fsmonitor=false",
+    "advice.addEmbeddedRepo=false",
+    "core.safecrlf=false",
+)
+_NEVER_S = 1 << 32
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something of a work tree that is not in its snapshot as it stands there."""
+
+    code: str  # file_excluded, nested_repository
+    message: str
+    path: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The tree that a work tree was recorded as; an engine tells of each path once."""
+
+    tree: Oid
+    notices: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What stays out of a snapshot besides ignored files.
+
+    ``excludes`` are git's ``:(glob)`` patterns from the top; they keep untracked names out, never a
+    change of a tracked file. A file above ``largest_bytes`` is left as it was recorded before.
+    """
+
+    excludes: tuple[str, ...] = ()
+    largest_bytes: int | None = None
+
+
+class ReferenceEngine:
+    """Snapshots of one work tree through one index.
+
+    The index is the work tree's own (a run's linked work tree), or a private copy (``seed_index``)
+    where the work tree's own belongs to the user.
+    """
+
+    def __init__(self, repo: Repository, index: Path, rules: Rules) -> None:
+        if repo.git is None or repo.work_tree is None:
+            raise GitError("a snapshot needs the git program and a work tree")
+        self._git: Git = repo.git.with_settings(*_SETTINGS)
+        self._git_dir = repo.git_dir
+        self._work_tree = repo.work_tree
+        self._format = repo.object_format
+        self._index = index
+        self._rules = rules
+        self._stamp = Stamp(index)
+        self._seen: tuple[tuple[int, ...], Contents] | None = None
+        self._by_name = bool(rules.excludes) or rules.largest_bytes is not None
+        self._told: set[bytes] = set()
+
+    def record(self) -> Snapshot:
+        """The work tree as a tree; the index holds the same afterwards.
+
+        Raises:
+            BusyError: another process held the index's lock for longer than we wait.
+            GitError: a file cannot be read, or the disk refuses an object.
+        """
+        self._stamp.begin()
+        before = self._patiently(self._forget_young)
+        notices = self._patiently(lambda: self._add(before))
+        tree = parse_oid(self._run("write-tree").decode("ascii").strip())
+        self._stamp.finish()
+        untold = tuple(notice for notice in notices if notice.path not in self._told)
+        self._told.update(notice.path for notice in untold)
+        return Snapshot(tree, untold)
+
+    def set_index_to(self, tree: Oid) -> None:
+        """Make the index hold a tree, keeping the stat data of what stays the same.
+
+        Raises:
+            BusyError: another process held the index's lock for longer than we wait.
+        """
+        self._patiently(self._forget_young)
+        self._patiently(lambda: self._run("read-tree", "--reset", tree))
+
+    def _forget_young(self) -> frozenset[bytes]:
+        """Drop stat data that may hide a change (traps: WT24); the gitlinks in the index."""
+        since_s = self._stamp.last_s() - SLACK_S
+        try:
+            seen = self._signature()
+        except FileNotFoundError:
+            return frozenset()
+        if self._seen is not None and self._seen[0] == seen and self._seen[1].newest_s < since_s:
+            return self._seen[1].gitlinks
+        data, contents = self._plain(since_s)
+        if contents.young:
+            replace_index(self._index, without_stat(data, contents.young, self._format))
+        self._seen = (seen, contents)
+        return contents.gitlinks
+
+    def _plain(self, since_s: int) -> tuple[bytes, Contents]:
+        data = self._index.read_bytes()
+        contents = scan(data, self._format, since_s=since_s) if is_readable(data) else None
+        if contents is None or contents.is_split:
+            # Version 4, or split. Git writes it anew, and sees to the racy entries itself.
+            self._run("update-index", "--index-version", "2", "--no-split-index")
+            data = self._index.read_bytes()
+            contents = scan(data, self._format, since_s=since_s)
+        return data, contents
+
+    def _signature(self) -> tuple[int, ...]:
+        found = self._index.stat()
+        return found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size
+
+    def _add(self, gitlinks: frozenset[bytes]) -> list[Notice]:
+        if not self._by_name:
+            done = self._call("add", "-A", "--sparse")
+            if done.status == 0:
+                # Git has something to say mostly of a nested repository; which, the index tells.
+                return self._new_gitlinks(gitlinks) if done.stderr else []
+            if lock_of(self._index).exists():
+                raise BusyError(f"another process holds {lock_of(self._index).name}")
+            # A nested repository without a commit, or a file that vanished: name by name.
+        return self._add_by_name(gitlinks)
+
+    def _new_gitlinks(self, before: frozenset[bytes]) -> list[Notice]:
+        data = self._index.read_bytes()
+        return [
+            Notice("nested_repository", "nested repository recorded by its commit only", path)
+            for path in sorted(scan(data, self._format, since_s=_NEVER_S).gitlinks - before)
+        ]
+
+    def _add_by_name(self, gitlinks: frozenset[bytes]) -> list[Notice]:
+        notices = self._add_tracked()
+        excludes = [f":(exclude,glob,top){glob}" for glob in self._rules.excludes if glob]
+        asked = ["--", ".", *excludes] if excludes else []
+        listed = self._run("ls-files", "-o", "--exclude-standard", "-z", *asked)
+        names, left_out = self._sorted_out(listed.split(b"\0")[:-1])
+        if names:
+            options = ("--add", "--remove", "--replace", "-z", "--stdin")
+            self._run("update-index", *options, input=b"".join(name + b"\0" for name in names))
+        notices += self._new_gitlinks(gitlinks) if any(map(self._is_folder, names)) else []
+        self._by_name = self._by_name or bool(left_out)
+        return notices + left_out
+
+    def _add_tracked(self) -> list[Notice]:
+        notices: list[Notice] = []
+        kept: list[bytes] = []
+        if self._rules.largest_bytes is not None:
+            changed = self._run("ls-files", "-m", "-z").split(b"\0")[:-1]
+            kept = [name for name in dict.fromkeys(changed) if self._is_too_large(name)]
+            notices = [_too_large(name) for name in kept]
+        # Names on standard input: a command line has a limit.
+        lines = (b".", *(b":(exclude,literal,top)" + name for name in kept))
+        options = ("--pathspec-from-file=-", "--pathspec-file-nul")
+        self._run("add", "-u", "--sparse", *options, input=b"\0".join(lines))
+        return notices
+
+    def _sorted_out(self, names: Iterable[bytes]) -> tuple[list[bytes], list[Notice]]:
+        good: list[bytes] = []
+        notices: list[Notice] = []
+        for name in names:
+            if name.endswith(b"/"):
+                # A repository of its own, which git lists as one name.
+                if self._has_commit(name):
+                    good.append(name.rstrip(b"/"))
+                else:
+                    text = "nested repository without a commit left out"
+                    notices.append(Notice("nested_repository", text, name.rstrip(b"/")))
+            elif self._is_too_large(name):
+                notices.append(_too_large(name))
+            else:
+                good.append(name)
+        return good, notices
+
+    def _has_commit(self, name: bytes) -> bool:
+        inside = Path(os.fsdecode(os.path.join(os.fsencode(self._work_tree), name)))
+        done = self._git.call(["rev-parse", "-q", "--verify", "HEAD^{commit}"], cwd=inside)
+        return done.status == 0
+
+    def _is_folder(self, name: bytes) -> bool:
+        path = os.path.join(os.fsencode(self._work_tree), name)
+        return os.path.isdir(path) and not os.path.islink(path)
+
+    def _is_too_large(self, name: bytes) -> bool:
+        if self._rules.largest_bytes is None:
+            return False
+        try:
+            found = os.lstat(os.path.join(os.fsencode(self._work_tree), name))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return found.st_size > self._rules.largest_bytes
+
+    def _call(self, *args: str, input: bytes = b"") -> Finished:
+        return self._git.call(
+            args,
+            cwd=self._work_tree,
+            git_dir=self._git_dir,
+            work_tree=self._work_tree,
+            index=self._index,
+            input=input,
+        )
+
+    def _run(self, *args: str, input: bytes = b"") -> bytes:
+        done = self._call(*args, input=input)
+        if done.status != 0:
+            raise failure(args, done, cwd=self._work_tree)
+        return done.stdout
+
+    def _patiently(self, step: Callable[[], T]) -> T:
+        deadline = time.monotonic() + PATIENCE_S
+        pause_s, tries = 0.005, 0
+        while True:
+            try:
+                return step()
+            except (BusyError, GitError) as exc:
+                lock = lock_of(self._index)
+                # A lock may just have gone, and a file may vanish while it is being recorded.
+                tries += not lock.exists()
+                if tries > 1:
+                    raise
+                if time.monotonic() > deadline:
+                    raise BusyError(f"another process holds {lock}") from exc
+            time.sleep(pause_s * random.uniform(0.5, 1.5))
+            pause_s = min(2 * pause_s, 0.25)
+
+
+def _too_large(name: bytes) -> Notice:
+    return Notice("file_excluded", "file is above fabro.maxFileSize, not recorded", name)
+
+
+def seed_index(repo: Repository, index: Path) -> None:
+    """A private index that begins as the work tree's own, whose bytes stay what they are.
+
+    An index that is there already is left alone: it is newer than the user's.
+    """
+    if index.exists():
+        return
+    index.parent.mkdir(parents=True, exist_ok=True)
+    copy = index.with_name(f"{index.name}.{os.getpid()}")
+    try:
+        # With its time: git finds racy entries by the index not being younger. traps: WT23
+        shutil.copy2(repo.git_dir / "index", copy)
+    except FileNotFoundError:
+        return
+    except OSError as exc:
+        raise GitError(f"cannot copy the index: {exc.strerror}") from exc
+    os.rename(copy, index)
+    Stamp(index).as_old_as_index()
