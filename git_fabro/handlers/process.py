@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import select
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from pathlib import Path
 from git_fabro.checkpoint.secrets import StreamMask
 from git_fabro.handlers.call import Call, Interrupted
 from git_fabro.handlers.guardian import PATIENCE_S, await_group, end_group, signal_group
+from git_fabro.workflow.state import DETERMINISTIC, TIMED_OUT, TRANSIENT, Failure
 
 #: A stream longer than this keeps its first and its last half (dialect, 3).
 STREAM_BYTES = 8 * 1024 * 1024
@@ -28,6 +30,11 @@ _READ_BYTES = 64 * 1024
 _LONGEST_POLL_MS = 2**31 - 1
 
 NOT_FOUND, NOT_RUNNABLE = 127, 126
+#: EX_TEMPFAIL of sysexits(3).
+TEMPORARY = 75
+
+#: Colours, and what else is no text.
+_UNSEEN = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +50,7 @@ class Ran:
     duration_ms: int = 0
 
 
-def run(call: Call, argv: Sequence[str], *, stdin: bytes = b"") -> Ran:
+def run_program(call: Call, argv: Sequence[str], *, stdin: bytes = b"") -> Ran:
     """Runs a program in a session of its own until it ends or is stopped; its group ends with it.
 
     Both streams are written, masked, to ``stdout.log`` and ``stderr.log`` of ``call.logs`` while
@@ -83,6 +90,30 @@ def run(call: Call, argv: Sequence[str], *, stdin: bytes = b"") -> Ran:
         stderr=written[1],
         duration_ms=round((time.monotonic() - begun) * 1000),
     )
+
+
+def failure_of(call: Call, ran: Ran) -> Failure | None:
+    """Why a program counts as failed; None if it does not (dialect, 4.2)."""
+    if ran.stalled:
+        return Failure(f"no output for {call.stall_timeout_s:g}s", TIMED_OUT)
+    if ran.timed_out:
+        return Failure(f"timed out after {call.timeout_s or 0:g}s", TIMED_OUT)
+    if ran.status == 0:
+        return None
+    ended = f"exit status {ran.status}"
+    if ran.status is None:
+        ended = f"ended by signal {ran.signal}"
+    said = last_line(ran.stderr) or last_line(ran.stdout)
+    failure_class = TRANSIENT if ran.status == TEMPORARY else DETERMINISTIC
+    return Failure(f"{ended}: {said}" if said else ended, failure_class)
+
+
+def last_line(stream: bytes) -> str:
+    """The last line of a stream that says something, cut to 200 characters."""
+    for line in reversed(stream.splitlines()):
+        if said := _UNSEEN.sub("", line.decode("utf-8", "replace")).strip():
+            return said[:200]
+    return ""
 
 
 def _spawn(call: Call, argv: Sequence[str], *, with_stdin: bool) -> subprocess.Popen[bytes]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -91,6 +92,7 @@ def is_running(pid: int) -> bool:
     return stat[stat.rfind(")") + 2] not in "ZX"
 
 
-def lines(path: Path) -> Mapping[str, str]:
-    """A file of ``name=value`` lines."""
-    return dict(line.split("=", 1) for line in path.read_text().splitlines() if "=" in line)
+def until(condition: Callable[[], bool]) -> None:
+    """Returns once the condition holds."""
+    while not condition():
+        threading.Event().wait(0.005)

@@ -11,8 +11,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from calls import is_running
-from test_process import until
+from calls import is_running, until
 
 from git_fabro.handlers.guardian import Guardian, end_leftovers, start_time
 

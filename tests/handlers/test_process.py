@@ -8,22 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from calls import Groups, a_call, is_running
+from calls import Groups, a_call, is_running, until
 
 from git_fabro.handlers.call import Interrupted, Stop
-from git_fabro.handlers.process import STREAM_BYTES, run
+from git_fabro.handlers.process import STREAM_BYTES, run_program
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
 
 def sh(script: str) -> list[str]:
     return ["sh", "-c", script]
-
-
-def until(condition) -> None:
-    """Returns once the condition holds."""
-    while not condition():
-        threading.Event().wait(0.005)
 
 
 def read_when_written(path: Path) -> str:
@@ -34,7 +28,7 @@ def read_when_written(path: Path) -> str:
 def test_a_program_has_its_status_and_both_streams(tmp_path: Path) -> None:
     call = a_call(tmp_path)
 
-    ran = run(call, sh("echo out; echo err >&2; exit 3"))
+    ran = run_program(call, sh("echo out; echo err >&2; exit 3"))
 
     assert replace(ran, duration_ms=0) == replace(
         ran,
@@ -53,32 +47,32 @@ def test_a_program_has_its_status_and_both_streams(tmp_path: Path) -> None:
 def test_a_program_has_its_folder_its_environment_and_nothing_else(tmp_path: Path) -> None:
     call = a_call(tmp_path, environment={"PATH": "/usr/bin:/bin", "ONE": "1"})
 
-    ran = run(call, ["env"])
-    where = run(call, ["pwd"])
+    ran = run_program(call, ["env"])
+    where = run_program(call, ["pwd"])
 
     assert sorted(ran.stdout.decode().split()) == ["ONE=1", "PATH=/usr/bin:/bin"]
     assert where.stdout.decode().strip() == str(tmp_path / "work")
 
 
 def test_stdin_is_empty_unless_given(tmp_path: Path) -> None:
-    assert run(a_call(tmp_path), ["cat"]).stdout == b""
+    assert run_program(a_call(tmp_path), ["cat"]).stdout == b""
 
 
 @pytest.mark.parametrize("size", [1, 65_536, 3_000_000])
 def test_what_is_given_to_stdin_arrives_while_output_is_read(tmp_path: Path, size: int) -> None:
     given = (b"0123456789abcde\n" * (size // 16 + 1))[:size]
 
-    assert run(a_call(tmp_path), ["cat"], stdin=given).stdout == given
+    assert run_program(a_call(tmp_path), ["cat"], stdin=given).stdout == given
 
 
 def test_a_program_need_not_read_its_stdin(tmp_path: Path) -> None:
-    ran = run(a_call(tmp_path), sh("exec <&-; echo done"), stdin=b"x" * 1_000_000)
+    ran = run_program(a_call(tmp_path), sh("exec <&-; echo done"), stdin=b"x" * 1_000_000)
 
     assert (ran.status, ran.stdout) == (0, b"done\n")
 
 
 def test_a_signal_is_no_status(tmp_path: Path) -> None:
-    ran = run(a_call(tmp_path), sh("kill -9 $$"))
+    ran = run_program(a_call(tmp_path), sh("kill -9 $$"))
 
     assert (ran.status, ran.signal, ran.timed_out) == (None, 9, False)
 
@@ -90,14 +84,16 @@ def test_a_program_that_cannot_be_started_ends_as_in_a_shell(tmp_path, mode, sta
         program.write_text("#!/bin/sh\n")
         program.chmod(mode)
 
-    ran = run(a_call(tmp_path), [str(program)])
+    ran = run_program(a_call(tmp_path), [str(program)])
 
     assert ran.status == status
     assert ran.stderr.startswith(f"{program}: ".encode())
 
 
 def test_streams_are_masked_in_memory_and_on_disk(tmp_path: Path) -> None:
-    ran = run(a_call(tmp_path), sh("printf hunt; printf er22; echo AKIAIOSFODNN7EXAMPLE >&2"))
+    ran = run_program(
+        a_call(tmp_path), sh("printf hunt; printf er22; echo AKIAIOSFODNN7EXAMPLE >&2")
+    )
 
     assert (ran.stdout, ran.stderr) == (b"***", b"***\n")
     assert (tmp_path / "logs" / "stdout.log").read_bytes() == b"***"
@@ -114,7 +110,7 @@ def test_output_can_be_followed_while_the_program_runs(tmp_path: Path) -> None:
 
     watcher = threading.Thread(target=follow)
     watcher.start()
-    run(call, sh("echo first; until [ -e go ]; do sleep 0.01; done; echo second"))
+    run_program(call, sh("echo first; until [ -e go ]; do sleep 0.01; done; echo second"))
     watcher.join()
 
     assert followed == ["first\n"]
@@ -125,7 +121,7 @@ def test_a_long_stream_keeps_its_two_ends(tmp_path: Path, over: int, cut: int) -
     half = STREAM_BYTES // 2
     script = f"import os;os.write(1,b'a'*{half});os.write(1,b'b'*{over});os.write(1,b'c'*{half})"
 
-    ran = run(a_call(tmp_path), [sys.executable, "-c", script])
+    ran = run_program(a_call(tmp_path), [sys.executable, "-c", script])
 
     line = b"\n[git-fabro: %d bytes cut]\n" % cut if cut else b""
     assert ran.stdout == b"a" * half + line + b"c" * half
@@ -133,9 +129,9 @@ def test_a_long_stream_keeps_its_two_ends(tmp_path: Path, over: int, cut: int) -
 
 
 def test_a_second_attempt_begins_its_logs_anew(tmp_path: Path) -> None:
-    run(a_call(tmp_path), sh("echo a long line of the first attempt"))
+    run_program(a_call(tmp_path), sh("echo a long line of the first attempt"))
 
-    run(a_call(tmp_path), sh("echo 2"))
+    run_program(a_call(tmp_path), sh("echo 2"))
 
     assert (tmp_path / "logs" / "stdout.log").read_bytes() == b"2\n"
 
@@ -144,7 +140,7 @@ def test_a_timeout_ends_the_whole_group(tmp_path: Path) -> None:
     groups = Groups()
     call = a_call(tmp_path, timeout_s=0.3, groups=groups)
 
-    ran = run(call, sh("sleep 600 & echo $!; wait"))
+    ran = run_program(call, sh("sleep 600 & echo $!; wait"))
 
     assert (ran.timed_out, ran.stalled, ran.signal) == (True, False, 15)
     assert not is_running(int(ran.stdout))
@@ -155,7 +151,9 @@ def test_a_timeout_ends_the_whole_group(tmp_path: Path) -> None:
 def test_what_a_program_says_when_it_is_asked_to_end_is_kept(tmp_path: Path) -> None:
     call = a_call(tmp_path, timeout_s=0.3)
 
-    ran = run(call, sh("trap 'echo bye; exit 7' TERM; echo on; while :; do sleep 0.02; done"))
+    ran = run_program(
+        call, sh("trap 'echo bye; exit 7' TERM; echo on; while :; do sleep 0.02; done")
+    )
 
     assert (ran.status, ran.timed_out, ran.stdout) == (7, True, b"on\nbye\n")
 
@@ -163,7 +161,7 @@ def test_what_a_program_says_when_it_is_asked_to_end_is_kept(tmp_path: Path) -> 
 def test_who_does_not_end_when_asked_is_killed(tmp_path: Path) -> None:
     call = a_call(tmp_path, timeout_s=0.2)
 
-    ran = run(call, sh("trap '' TERM; sh -c 'while :; do sleep 0.1; done' & echo $!; wait"))
+    ran = run_program(call, sh("trap '' TERM; sh -c 'while :; do sleep 0.1; done' & echo $!; wait"))
 
     assert (ran.signal, ran.timed_out) == (9, True)
     assert not is_running(int(ran.stdout))
@@ -172,7 +170,7 @@ def test_who_does_not_end_when_asked_is_killed(tmp_path: Path) -> None:
 def test_silence_is_a_stall_and_output_is_not(tmp_path: Path) -> None:
     call = a_call(tmp_path, stall_timeout_s=0.6)
 
-    ran = run(call, sh("for n in 1 2 3 4 5; do echo $n; sleep 0.2; done; exec sleep 600"))
+    ran = run_program(call, sh("for n in 1 2 3 4 5; do echo $n; sleep 0.2; done; exec sleep 600"))
 
     assert (ran.timed_out, ran.stalled, ran.stdout) == (True, True, b"1\n2\n3\n4\n5\n")
 
@@ -190,7 +188,7 @@ def test_a_stop_ends_the_group_and_leaves_no_outcome(tmp_path: Path) -> None:
     asker = threading.Thread(target=ask)
     asker.start()
     with pytest.raises(Interrupted, match="join_policy"):
-        run(call, sh("sleep 600 & echo $!; wait"))
+        run_program(call, sh("sleep 600 & echo $!; wait"))
     asker.join()
 
     assert not is_running(int(log.read_text()))
@@ -202,37 +200,37 @@ def test_a_stop_that_was_set_before_ends_the_program_at_once(tmp_path: Path) -> 
     stop.set("lease")
 
     with pytest.raises(Interrupted, match="lease"):
-        run(a_call(tmp_path, stop=stop), sh("sleep 600"))
+        run_program(a_call(tmp_path, stop=stop), sh("sleep 600"))
 
 
 @pytest.mark.parametrize("pipes", ["", ">/dev/null 2>&1"], ids=["holds the pipes", "does not"])
 def test_what_is_left_behind_after_success_is_ended(tmp_path: Path, pipes: str) -> None:
-    ran = run(a_call(tmp_path), sh(f"sleep 600 {pipes} & echo $!"))
+    ran = run_program(a_call(tmp_path), sh(f"sleep 600 {pipes} & echo $!"))
 
     assert ran.status == 0
     assert not is_running(int(ran.stdout))
 
 
 def test_one_that_left_the_group_and_holds_the_pipes_does_not_hang_us(tmp_path: Path) -> None:
-    ran = run(a_call(tmp_path), sh("setsid sleep 3 & echo done"))
+    ran = run_program(a_call(tmp_path), sh("setsid sleep 3 & echo done"))
 
     assert (ran.status, ran.stdout) == (0, b"done\n")
 
 
 def test_a_stopped_process_is_ended_too(tmp_path: Path) -> None:
-    ran = run(a_call(tmp_path, timeout_s=0.3), sh("kill -STOP $$"))
+    ran = run_program(a_call(tmp_path, timeout_s=0.3), sh("kill -STOP $$"))
 
     assert (ran.timed_out, ran.signal) == (True, 15)
 
 
 def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
     call = a_call(tmp_path)
-    run(call, ["true"])
+    run_program(call, ["true"])
     before = len(list(Path("/proc/self/fd").iterdir()))
 
     for _ in range(5):
-        run(call, ["true"], stdin=b"x")
-        run(call, ["no-such-program"])
+        run_program(call, ["true"], stdin=b"x")
+        run_program(call, ["no-such-program"])
 
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
@@ -242,7 +240,7 @@ def test_programs_run_in_several_threads(tmp_path: Path) -> None:
     said: dict[int, bytes] = {}
 
     def one(n: int) -> None:
-        said[n] = run(calls[n], sh(f"echo {n}")).stdout
+        said[n] = run_program(calls[n], sh(f"echo {n}")).stdout
 
     threads = [threading.Thread(target=one, args=(n,)) for n in range(8)]
     for thread in threads:
