@@ -117,3 +117,9 @@ class Blobs:
             if data is not None:
                 found[digest] = (self._names[digest], data)
         return found
+
+    def name_of(self, value: Json) -> str | None:
+        """The file name of an offloaded value, below ``FABRO_ARTIFACTS``; None for any other value."""
+        digest = digest_of(value)
+        name = self._names.get(digest) if digest is not None else None
+        return f"{name}.json" if name is not None else None

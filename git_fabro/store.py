@@ -465,6 +465,16 @@ class RunLog:
         if lease_to is not None:
             self.lease = lease_to
 
+    def save_left_over(self, work: WorkTree) -> None:
+        """Saves what a killed node left in a work tree, as an operation that can be undone.
+
+        Raises:
+            GitError: it cannot be saved; then nothing may be overwritten.
+        """
+        assert self.doors is not None
+        command = f"resume {self.run}"
+        self.doors.keep_work_tree(command, self.run, work, work.tip, self.identity, self._when())
+
     def move_meta(self, move: Move, *, keep: bool) -> None:
         """Moves the metadata ref alone, onto its course; ``keep`` records what it left behind."""
         assert self.doors is not None

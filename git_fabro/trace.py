@@ -33,25 +33,24 @@ class Patch:
     summary: DiffSummary = DiffSummary()
     data: bytes = b""
     blob: str | None = None
-    files: tuple[str, ...] = ()
 
 
-def make_patch(numstat: bytes, text: bytes, mask: Mask) -> Patch:
-    """A patch from what ``git diff-tree --numstat -z`` and ``-p`` printed.
+def make_patch(printed: bytes, mask: Mask) -> Patch:
+    """A patch from what ``git diff-tree --numstat -p`` printed: the counts, a blank line, the patch.
 
     Binary files count as files without lines. A patch that was cut has no blob name.
     """
-    rows = [row for row in numstat.split(b"\0") if row.count(b"\t") >= 2]
-    added = sum(_count(row.split(b"\t")[0]) for row in rows)
-    deleted = sum(_count(row.split(b"\t")[1]) for row in rows)
+    counts, _, text = printed.partition(b"\n\n")
+    rows = [row.split(b"\t", 2) for row in counts.split(b"\n") if row.count(b"\t") >= 2]
+    summary = DiffSummary(
+        files=len(rows),
+        added=sum(int(row[0]) for row in rows if row[0].isdigit()),
+        deleted=sum(int(row[1]) for row in rows if row[1].isdigit()),
+    )
     data, was_cut = cut(mask.data(text))
     whole = bool(data) and not was_cut
     blob = f"blob://sha256/{hashlib.sha256(data).hexdigest()}" if whole else None
-    return Patch(DiffSummary(files=len(rows), added=added, deleted=deleted), data, blob)
-
-
-def _count(field: bytes) -> int:
-    return int(field) if field.isdigit() else 0
+    return Patch(summary, data, blob)
 
 
 def cut(data: bytes, limit_bytes: int = layout.TRACE_LIMIT_BYTES) -> tuple[bytes, bool]:

@@ -460,3 +460,8 @@ def stamp(when: datetime) -> str:
 def moment(text: str) -> datetime:
     """The time that a stamp says."""
     return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
+
+
+def stamp_of(when: int) -> str:
+    """The stamp of a time in whole seconds since the epoch."""
+    return stamp(datetime.fromtimestamp(when, UTC))

@@ -1,0 +1,236 @@
+"""One repository and its doors, as a run uses them: objects, refs, work trees, notes, patches."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from git_fabro import operations
+from git_fabro.checkpoint import layout
+from git_fabro.checkpoint.model import Commit, Identity, Move, Oid, RunId, TreeEntry
+from git_fabro.checkpoint.secrets import Mask
+from git_fabro.errors import GitError, RequestError
+from git_fabro.git import notes
+from git_fabro.git.discover import Repository, open_repository
+from git_fabro.git.objects import Objects, open_objects
+from git_fabro.git.program import Git
+from git_fabro.git.refs import Refs
+from git_fabro.git.snapshot.choose import Engine
+from git_fabro.operations import Operation, WorkTreeChange
+from git_fabro.trace import Patch, make_patch
+
+
+@dataclass(slots=True, kw_only=True)
+class WorkTree:
+    """The work tree of one line, and where its ref stands; ``exists`` is whether the ref does."""
+
+    path: Path
+    branch: str | None
+    ref: str
+    tip: Oid
+    exists: bool
+    index: Path
+    engine: Engine
+    repository: Repository
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doors:
+    """Everything that touches one repository."""
+
+    repository: Repository
+    objects: Objects
+    refs: Refs
+
+    @classmethod
+    def open(cls, path: Path | str = ".") -> Doors:
+        """The doors of the repository that a folder belongs to.
+
+        Raises:
+            NotFoundError: no repository there.
+        """
+        repository = open_repository(path)
+        objects = open_objects(repository)
+        return cls(repository=repository, objects=objects, refs=Refs(repository, objects))
+
+    def close(self) -> None:
+        self.refs.close()
+        self.objects.close()
+
+    @property
+    def git(self) -> Git:
+        """The git program.
+
+        Raises:
+            RequestError: there is none on PATH.
+        """
+        if self.repository.git is None:
+            raise RequestError("this needs the git program, and there is none on PATH")
+        return self.repository.git
+
+    def head(self) -> Oid | None:
+        """The commit that HEAD names, None before the first one."""
+        repository = self.repository
+        if repository.head is not None:
+            return self.refs.read(repository.head)
+        text = (repository.git_dir / "HEAD").read_text().strip()
+        return Oid(text) if re.fullmatch(r"[0-9a-f]{40,64}", text) else None
+
+    def snapshot(self, work: WorkTree) -> tuple[Oid, list[tuple[str, str]]]:
+        """The tree of a work tree as it stands, and what of it is not in that tree.
+
+        Raises:
+            GitError: a file cannot be read, or the disk refuses an object.
+        """
+        taken = work.engine.record()
+        said = [(one.code, f"{one.message}: {shown_path(one.path)}") for one in taken.notices]
+        return taken.tree, said
+
+    def touched(self, tip: Oid, tree: Oid) -> tuple[str, ...]:
+        """The paths that differ between a commit and a tree, sorted; ``\\ooo`` where not UTF-8."""
+        if self.objects.tree_of(tip) == tree:
+            return ()
+        return tuple(shown_path(change.path) for change in self.objects.diff(tip, tree))
+
+    def patch(self, tip: Oid, tree: Oid, mask: Mask) -> Patch:
+        """What lies between a commit and a tree, counted and as text.
+
+        Raises:
+            GitError: git refuses.
+        """
+        if self.objects.tree_of(tip) == tree:
+            return Patch()
+        args = ("diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color")
+        args += ("--full-index", "--numstat", "-p", tip, tree)
+        return make_patch(self.git.run(args, git_dir=self.repository.git_dir), mask)
+
+    def set_files(self, work: WorkTree, tree: Oid) -> None:
+        """Turns a work tree that holds its tip into another tree; ignored files stay.
+
+        Raises:
+            GitError: a file stands in the way.
+        """
+        self.git.run(
+            ("read-tree", "-m", "-u", work.tip, tree),
+            cwd=work.path,
+            git_dir=work.repository.git_dir,
+            work_tree=work.path,
+            index=work.index,
+        )
+
+    def set_files_from(self, work: WorkTree, tree: Oid) -> None:
+        """Turns a work tree that holds this tree back into its tip; ignored files stay."""
+        self.git.run(
+            ("read-tree", "-m", "-u", tree, work.tip),
+            cwd=work.path,
+            git_dir=work.repository.git_dir,
+            work_tree=work.path,
+            index=work.index,
+        )
+
+    def tip_of(self, work: WorkTree) -> Oid | None:
+        """Where the line's own ref stands, or a detached work tree's HEAD."""
+        if work.branch is None:
+            return self.refs.read(work.ref)
+        try:
+            head = (work.repository.git_dir / "HEAD").read_text().strip()
+        except OSError:
+            return None
+        return Oid(head) if re.fullmatch(r"[0-9a-f]{40,64}", head) else None
+
+    def annotate(self, texts: Mapping[str, str], by: Identity, when: int) -> None:
+        """Writes notes, best effort: they can be made again from the commits.
+
+        Raises:
+            GitError: the notes cannot be written.
+            ConflictError: other writers were faster too often.
+        """
+        if texts:
+            notes.write_notes(
+                self.objects,
+                self.refs,
+                {Oid(oid): text for oid, text in texts.items()},
+                identity=by,
+                when=when,
+            )
+
+    def keep_left(self, command: str, move: Move, by: Identity, when: int) -> None:
+        """Records in the operation log that a ref was left, so that its old tip stays reachable."""
+        operations.record(
+            self.objects,
+            self.refs,
+            Operation(id=fresh_ulid(), command=command, moves=(move,)),
+            by=by,
+            when=when,
+        )
+
+    def keep_work_tree(
+        self, command: str, run: RunId, work: WorkTree, after: Oid, by: Identity, when: int
+    ) -> Oid:
+        """Saves what a work tree holds as an operation, before it is overwritten.
+
+        Raises:
+            GitError: it cannot be saved; nothing may be overwritten then.
+        """
+        staged = self._index_commit(work, by, when)
+        tree, _ = self.snapshot(work)
+        state = self._state_commit(work.tip, tree, staged, by, when)
+        change = WorkTreeChange(name=f"run {run}", before=state, after=after)
+        operation = Operation(id=fresh_ulid(), command=command, work_tree=change)
+        operations.record(self.objects, self.refs, operation, by=by, when=when)
+        return state
+
+    def _index_commit(self, work: WorkTree, by: Identity, when: int) -> Oid:
+        """The index as a commit: its entries below ``staged/`` and, unmerged, ``1/ 2/ 3/``."""
+        listed = self.git.run(
+            ("ls-files", "-s", "-z"),
+            cwd=work.path,
+            git_dir=work.repository.git_dir,
+            work_tree=work.path,
+            index=work.index,
+        )
+        tree = self.objects.tree_from(index_entries(listed))
+        return self.objects.write_commit(_commit(tree, (), by, when, "index\n"))
+
+    def _state_commit(self, head: Oid, tree: Oid, index: Oid, by: Identity, when: int) -> Oid:
+        text = f"work tree\n\nFabro-Index: {index}\n"
+        return self.objects.write_commit(_commit(tree, (head, index), by, when, text))
+
+
+def _commit(tree: Oid, parents: tuple[Oid, ...], by: Identity, when: int, text: str) -> Commit:
+    return Commit(
+        tree=tree, parents=parents, author=by, committer=by, when=when, message=text
+    )
+
+
+def index_entries(listed: bytes) -> dict[str, TreeEntry]:
+    """What ``git ls-files -s -z`` printed, as entries of an index commit's tree."""
+    found: dict[str, TreeEntry] = {}
+    for row in listed.split(b"\0")[:-1]:
+        head, _, path = row.partition(b"\t")
+        mode, oid, stage = head.split(b" ")
+        folder = "staged" if stage == b"0" else stage.decode()
+        entry = TreeEntry(int(mode, 8), Oid(oid.decode()))
+        found[f"{folder}/{os.fsdecode(path)}"] = entry
+    return found
+
+
+def shown_path(path: bytes) -> str:
+    """A path as text: itself where it is UTF-8, else its other bytes as ``\\ooo``."""
+    try:
+        return path.decode()
+    except UnicodeDecodeError:
+        return "".join(
+            chr(byte) if 32 <= byte < 127 and byte != 92 else f"\\{byte:03o}" for byte in path
+        )
+
+
+def fresh_ulid() -> str:
+    """A new ULID."""
+    return layout.make_ulid(time.time_ns() // 1_000_000, secrets.randbits(80))
+

@@ -1,0 +1,219 @@
+"""Where the lines of a run work: the run's own work tree, the user's, or one for each branch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from git_fabro.checkpoint import layout
+from git_fabro.checkpoint.model import Oid
+from git_fabro.doors import Doors, WorkTree, shown_path
+from git_fabro.errors import NotFoundError, RequestError
+from git_fabro.git import merge, worktree
+from git_fabro.git.discover import Repository
+from git_fabro.git.snapshot.choose import choose_engine, rules_of
+from git_fabro.git.snapshot.reference import seed_index
+from git_fabro.store import RunLog
+
+_MOST_SUFFIXES = 1000
+
+
+@dataclass(slots=True, kw_only=True)
+class Places:
+    """The work trees of a run's lines.
+
+    ``folder`` is where nodes run without Git: the user's own. ``in_place`` is whether the run's line
+    works in the user's tree, through a private index.
+    """
+
+    log: RunLog
+    folder: Path
+    excludes: tuple[str, ...] = ()
+    in_place: bool = False
+    remade: bool = False
+    _open: dict[str | None, WorkTree] = field(default_factory=dict)
+
+    def of(self, branch: str | None) -> WorkTree:
+        """The work tree of a line; a branch's is made when it is first asked for."""
+        if branch not in self._open:
+            self._open[branch] = self._enter(branch)
+        return self._open[branch]
+
+    def is_open(self, branch: str | None) -> bool:
+        return branch in self._open
+
+    def adopt(self, place: WorkTree) -> None:
+        """Takes a work tree that is there already."""
+        self._open[place.branch] = place
+
+    def _enter(self, branch: str | None) -> WorkTree:
+        doors = self.log.doors
+        if doors is None:
+            return self._without_git(branch)
+        if branch is None:
+            return self._main(doors)
+        ref, tip, exists = self._branch_ref(doors, branch)
+        path = self.log.directory.branch_worktree(branch)
+        with self.log.lock:
+            repository, _ = self._linked(doors, path, commit=tip)
+        return self._place(doors, branch, path, repository, ref=ref, tip=tip, exists=exists)
+
+    def _main(self, doors: Doors) -> WorkTree:
+        """The run's own work tree with the run branch checked out, or the user's for in-place."""
+        assert self.log.run_tip is not None
+        repository, path = doors.repository, doors.repository.work_tree
+        if not self.in_place:
+            path = self.log.directory.worktree
+            name = layout.run_branch(self.log.run)
+            repository, self.remade = self._linked(doors, path, name=name)
+        if path is None:
+            raise RequestError("a bare repository has no work tree to run in")
+        ref = layout.run_ref(self.log.run)
+        return self._place(
+            doors, None, path, repository, ref=ref, tip=self.log.run_tip, exists=True
+        )
+
+    def _linked(
+        self, doors: Doors, path: Path, *, name: str | None = None, commit: Oid | None = None
+    ) -> tuple[Repository, bool]:
+        """A linked work tree that is there, or a new one; and whether it had to be made."""
+        try:
+            return worktree.at_work_tree(doors.repository, path), False
+        except NotFoundError:
+            made = worktree.add_work_tree(doors.repository, path, branch=name, commit=commit)
+            return made, True
+
+    def _place(
+        self,
+        doors: Doors,
+        branch: str | None,
+        path: Path,
+        repository: Repository,
+        *,
+        ref: str,
+        tip: Oid,
+        exists: bool,
+    ) -> WorkTree:
+        index = repository.git_dir / "index"
+        if self.in_place and branch is None:
+            index = self.log.directory.index
+            seed_index(repository, index)
+        rules = rules_of(doors.repository, self.excludes)
+        return WorkTree(
+            path=path,
+            branch=branch,
+            ref=ref,
+            tip=tip,
+            exists=exists,
+            index=index,
+            engine=choose_engine(repository, index, rules).engine,
+            repository=repository,
+        )
+
+    def _branch_ref(self, doors: Doors, branch: str) -> tuple[str, Oid, bool]:
+        """The ref of a branch, where it stands, and whether it exists.
+
+        A ref that is there belongs to this fan-out only if the branch has finished a node; one that
+        a former fan-out left is never used again: the first free ``<branch>+n`` is.
+        """
+        state = self.log.state.branches[branch]
+        base = layout.branch_ref(self.log.run, branch)
+        last: tuple[str, Oid] | None = None
+        for number in range(1, _MOST_SUFFIXES):
+            ref = base if number == 1 else f"{base}+{number}"
+            tip = doors.refs.read(ref)
+            if tip is None:
+                break
+            last = ref, tip
+        if last is not None and state.line.completed_nodes:
+            return *last, True
+        opened = self.log.state.fan_outs[branch.rpartition("/")[0]]
+        assert opened.base_sha is not None
+        return ref, Oid(opened.base_sha), False
+
+    def head(self, branch: str) -> Oid | None:
+        """The last commit of a branch; where it began if it has none, None without Git."""
+        if self.log.doors is None:
+            return None
+        if branch in self._open:
+            return self._open[branch].tip
+        ref, tip, _ = self._branch_ref(self.log.doors, branch)
+        return tip
+
+    def leave(self, branch: str) -> None:
+        """Removes the work tree of a branch that has ended; its commits stay on its ref."""
+        place = self._open.pop(branch, None)
+        if place is not None and self.log.doors is not None:
+            with self.log.lock:
+                worktree.remove_work_tree(self.log.doors.repository, place.path)
+
+    def take_trees(self, branch: str | None, base: Oid, heads: Sequence[Oid]) -> tuple[str, ...]:
+        """Puts the merge of heads into a line's work tree; gives the paths in conflict, sorted."""
+        doors = self.log.doors
+        if doors is None:
+            return ()
+        place = self.of(branch)
+        with self.log.lock:
+            merged = merge.Merge(doors.objects.tree_of(heads[0]))
+            if len(heads) > 1:
+                merged = merge.merge_trees(doors.repository, doors.objects, base, place.tip, heads)
+            if merged.tree is not None:
+                doors.set_files(place, merged.tree)
+        return tuple(shown_path(path) for path in merged.conflicts)
+
+    def verify(self, *, keep_changes: bool) -> str:
+        """Makes the run's work tree what the run tip holds; says what had to be done for it.
+
+        ``verified``: it held just that. ``restored``: it was gone. ``reset``: a killed node had left
+        changes, which are saved as an operation first. ``kept``: they stay, as somebody asked.
+        """
+        place, doors = self.of(None), self.log.doors
+        if doors is None:
+            return "kept"
+        if self.remade:
+            return "restored"
+        if self.in_place:
+            return self._verify_in_place(doors, place, keep_changes=keep_changes)
+        if worktree.is_clean_at(place.repository, place.tip, excludes=self.excludes):
+            return "verified"
+        if keep_changes:
+            return "kept"
+        name = layout.run_branch(self.log.run)
+        self.log.save_left_over(place)
+        worktree.reset_work_tree(
+            place.repository,
+            place.tip,
+            branch=name,
+            excludes=self.excludes,
+            now_s=self.log.clock().timestamp(),
+        )
+        return "reset"
+
+    def _verify_in_place(self, doors: Doors, place: WorkTree, *, keep_changes: bool) -> str:
+        tree, _ = doors.snapshot(place)
+        if tree == doors.objects.tree_of(place.tip):
+            return "verified"
+        if keep_changes:
+            return "kept"
+        self.log.save_left_over(place)
+        doors.set_files_from(place, tree)
+        return "reset"
+
+    def forget_branches(self) -> None:
+        """Removes work trees of branches that a killed driver left; each is made again from its ref."""
+        doors = self.log.doors
+        root = os.path.realpath(self.log.directory.path / "branches")
+        for linked in worktree.list_work_trees(doors.repository) if doors is not None else ():
+            if str(linked.path).startswith(root + os.sep) and doors is not None:
+                worktree.remove_work_tree(doors.repository, linked.path)
+
+    def close(self, *, keep: bool) -> None:
+        """Leaves the work trees: removed, or kept to be looked at."""
+        doors = self.log.doors
+        if doors is None or self.in_place or keep:
+            return
+        for place in list(self._open.values()):
+            worktree.remove_work_tree(doors.repository, place.path)
+        self._open.clear()
