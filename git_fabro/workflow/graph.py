@@ -1,4 +1,4 @@
-"""The workflow as values: nodes, edges, fan-outs, and the lookups on them. Parsing is in ``dot``."""
+"""The workflow as values: nodes, edges, fan-outs, and the lookups on them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NewType
 
-from git_fabro.workflow.condition import Condition
+from git_fabro.workflow.condition import Condition, names_outcome_words
 
 NodeId = NewType("NodeId", str)
 
-#: An attribute's value after coercion. A duration is a ``Duration``, so that 5 and "5s" stay apart.
+#: An attribute's value after coercion.
 Scalar = str | int | float | bool
 
 START, EXIT, AGENT, PROMPT, COMMAND = "start", "exit", "agent", "prompt", "command"
@@ -34,8 +34,8 @@ class Place:
 class Node:
     """One step of the graph.
 
-    ``attributes`` are typed by name (dialect, 2): durations are seconds as float, prompts and labels
-    have their variables replaced, aliases are folded into the first name of their row.
+    ``attributes`` are typed by name (dialect, 2): durations are seconds as float, prompts and
+    labels have their variables replaced, aliases are folded into the first name of their row.
     """
 
     id: NodeId
@@ -102,7 +102,7 @@ class FanOut:
 
 @dataclass(frozen=True, kw_only=True)
 class Graph:
-    """A workflow without errors: exactly one start and one exit, every edge between declared nodes."""
+    """A workflow without errors: one start, one exit, every edge between declared nodes."""
 
     name: str
     attributes: Mapping[str, Scalar]
@@ -134,3 +134,20 @@ class Graph:
     @property
     def goal(self) -> str:
         return self.text("goal")
+
+
+def outcome_words(graph: Graph, node: NodeId) -> frozenset[str]:
+    """The custom words that the conditions behind a node compare its outcome with.
+
+    They stand on its own edges, and on those of conditionals that lead on from it (dialect, 4.2).
+    """
+    words: frozenset[str] = frozenset()
+    seen, waiting = {node}, [node]
+    while waiting:
+        for edge in graph.outgoing(waiting.pop()):
+            if edge.condition is not None:
+                words |= names_outcome_words(edge.condition)
+            if graph.nodes[edge.target].kind == CONDITIONAL and edge.target not in seen:
+                seen.add(edge.target)
+                waiting.append(edge.target)
+    return words
