@@ -29,8 +29,8 @@ from git_fabro.git.snapshot.index import (
 #: How long another process's lock on the index is waited for.
 PATIENCE_S = 5.0
 
-# A plain index: no daemon's bitmap, no shared part, no folded folders, no cache that may be wrong.
-_SETTINGS = (
+#: A plain index: no daemon's bitmap, no shared part, no folded folders, no cache that may be wrong.
+SETTINGS = (
     "index.version=2",
     "index.sparse=false",
     "core.splitIndex=false",
@@ -82,7 +82,7 @@ class ReferenceEngine:
     def __init__(self, repo: Repository, index: Path, rules: Rules) -> None:
         if repo.git is None or repo.work_tree is None:
             raise GitError("a snapshot needs the git program and a work tree")
-        self._git: Git = repo.git.with_settings(*_SETTINGS)
+        self._git: Git = repo.git.with_settings(*SETTINGS)
         self._git_dir = repo.git_dir
         self._work_tree = repo.work_tree
         self._format = repo.object_format
@@ -115,8 +115,16 @@ class ReferenceEngine:
         Raises:
             BusyError: another process held the index's lock for longer than we wait.
         """
-        self._patiently(self._forget_young)
+        self.distrust_young()
         self._patiently(lambda: self._run("read-tree", "--reset", tree))
+
+    def distrust_young(self) -> None:
+        """Make git read every file again that changed shortly before the last snapshot.
+
+        Raises:
+            BusyError: another process held the index's lock for longer than we wait.
+        """
+        self._patiently(self._forget_young)
 
     def _forget_young(self) -> frozenset[bytes]:
         """Drop stat data that may hide a change (traps: WT24); the gitlinks in the index."""
