@@ -126,7 +126,7 @@ def _ask_git(git: Git, where: Path) -> Repository:
     done = asking.call(args, cwd=where)
     found = _ANSWERS.match(os.fsdecode(done.stdout))
     if found is None:
-        if _is_below_a_repository(where.absolute()):
+        if _walk_up(where.absolute()) is not None:
             raise failure(args, done, cwd=where)
         raise NotFoundError(f"not a git repository: {where}", hint="git init")
     settings = _parse_settings(asking.run(["config", "-z", "--list"], cwd=where))
@@ -190,10 +190,6 @@ def _head(git_dir: Path, git: Git | None) -> str | None:
         shown = git.run(["symbolic-ref", "-q", "HEAD"], git_dir=git_dir, ok=(0, 1))
         name = os.fsdecode(shown).removesuffix("\n") or None
     return name
-
-
-def _is_below_a_repository(where: Path) -> bool:
-    return any((folder / ".git").exists() for folder in (where, *where.parents))
 
 
 def _without_git(where: Path) -> Repository:
