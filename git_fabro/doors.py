@@ -20,23 +20,57 @@ from git_fabro.git.discover import Repository, open_repository
 from git_fabro.git.objects import Objects, open_objects
 from git_fabro.git.program import Git
 from git_fabro.git.refs import Refs
-from git_fabro.git.snapshot.choose import Engine
+from git_fabro.git.snapshot.choose import Engine, choose_engine, rules_of
+from git_fabro.git.snapshot.reference import seed_index
 from git_fabro.operations import Operation, WorkTreeChange
 from git_fabro.trace import Patch, make_patch
 
 
-@dataclass(slots=True, kw_only=True)
-class WorkTree:
-    """The work tree of one line, and where its ref stands; ``exists`` is whether the ref does."""
+_PATCH = (
+    "diff-tree",
+    "-r",
+    "--no-renames",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--no-color",
+    "--full-index",
+    "--numstat",
+    "-p",
+)
 
-    path: Path
+
+@dataclass(slots=True, kw_only=True)
+class Tip:
+    """Where a line's ref stands: the run branch (``branch`` None) or that of a parallel branch.
+
+    ``exists`` is whether the ref does; ``oid`` is where it begins if it does not.
+    """
+
     branch: str | None
     ref: str
-    tip: Oid
+    oid: Oid
     exists: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkTree:
+    """The work tree of one line, the index of its snapshots, and the tip that it stands on."""
+
+    path: Path
+    tip: Tip
     index: Path
-    engine: Engine
-    repository: Repository
+    engine: Engine | None  # None, as the repository: a run without Git
+    repository: Repository | None
+
+    @property
+    def view(self) -> Repository:
+        """The repository as seen from this work tree."""
+        assert self.repository is not None
+        return self.repository
+
+    @property
+    def git_dir(self) -> Path:
+        return self.view.git_dir
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,9 +121,24 @@ class Doors:
         Raises:
             GitError: a file cannot be read, or the disk refuses an object.
         """
+        assert work.engine is not None
         taken = work.engine.record()
         said = [(one.code, f"{one.message}: {shown_path(one.path)}") for one in taken.notices]
         return taken.tree, said
+
+    def snapshot_of_user(self, index: Path) -> Oid:
+        """The tree of the user's own work tree, through a private index that is made for it.
+
+        Raises:
+            GitError: a file cannot be read, or the disk refuses an object.
+        """
+        seed_index(self.repository, index)
+        engine = choose_engine(self.repository, index, rules_of(self.repository)).engine
+        try:
+            return engine.record().tree
+        finally:
+            for left in index.parent.glob(f"{index.name}*"):
+                left.unlink()
 
     def touched(self, tip: Oid, tree: Oid) -> tuple[str, ...]:
         """The paths that differ between a commit and a tree, sorted; ``\\ooo`` where not UTF-8."""
@@ -105,9 +154,8 @@ class Doors:
         """
         if self.objects.tree_of(tip) == tree:
             return Patch()
-        args = ("diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color")
-        args += ("--full-index", "--numstat", "-p", tip, tree)
-        return make_patch(self.git.run(args, git_dir=self.repository.git_dir), mask)
+        printed = self.git.run((*_PATCH, tip, tree), git_dir=self.repository.git_dir)
+        return make_patch(printed, mask)
 
     def set_files(self, work: WorkTree, tree: Oid) -> None:
         """Turns a work tree that holds its tip into another tree; ignored files stay.
@@ -116,9 +164,9 @@ class Doors:
             GitError: a file stands in the way.
         """
         self.git.run(
-            ("read-tree", "-m", "-u", work.tip, tree),
+            ("read-tree", "-m", "-u", work.tip.oid, tree),
             cwd=work.path,
-            git_dir=work.repository.git_dir,
+            git_dir=work.git_dir,
             work_tree=work.path,
             index=work.index,
         )
@@ -126,19 +174,19 @@ class Doors:
     def set_files_from(self, work: WorkTree, tree: Oid) -> None:
         """Turns a work tree that holds this tree back into its tip; ignored files stay."""
         self.git.run(
-            ("read-tree", "-m", "-u", tree, work.tip),
+            ("read-tree", "-m", "-u", tree, work.tip.oid),
             cwd=work.path,
-            git_dir=work.repository.git_dir,
+            git_dir=work.git_dir,
             work_tree=work.path,
             index=work.index,
         )
 
     def tip_of(self, work: WorkTree) -> Oid | None:
         """Where the line's own ref stands, or a detached work tree's HEAD."""
-        if work.branch is None:
-            return self.refs.read(work.ref)
+        if work.tip.branch is None:
+            return self.refs.read(work.tip.ref)
         try:
-            head = (work.repository.git_dir / "HEAD").read_text().strip()
+            head = (work.git_dir / "HEAD").read_text().strip()
         except OSError:
             return None
         return Oid(head) if re.fullmatch(r"[0-9a-f]{40,64}", head) else None
@@ -155,7 +203,7 @@ class Doors:
                 self.objects,
                 self.refs,
                 {Oid(oid): text for oid, text in texts.items()},
-                identity=by,
+                by=by,
                 when=when,
             )
 
@@ -179,7 +227,7 @@ class Doors:
         """
         staged = self._index_commit(work, by, when)
         tree, _ = self.snapshot(work)
-        state = self._state_commit(work.tip, tree, staged, by, when)
+        state = self._state_commit(work.tip.oid, tree, staged, by, when)
         change = WorkTreeChange(name=f"run {run}", before=state, after=after)
         operation = Operation(id=fresh_ulid(), command=command, work_tree=change)
         operations.record(self.objects, self.refs, operation, by=by, when=when)
@@ -190,7 +238,7 @@ class Doors:
         listed = self.git.run(
             ("ls-files", "-s", "-z"),
             cwd=work.path,
-            git_dir=work.repository.git_dir,
+            git_dir=work.git_dir,
             work_tree=work.path,
             index=work.index,
         )
@@ -203,9 +251,7 @@ class Doors:
 
 
 def _commit(tree: Oid, parents: tuple[Oid, ...], by: Identity, when: int, text: str) -> Commit:
-    return Commit(
-        tree=tree, parents=parents, author=by, committer=by, when=when, message=text
-    )
+    return Commit(tree=tree, parents=parents, author=by, committer=by, when=when, message=text)
 
 
 def index_entries(listed: bytes) -> dict[str, TreeEntry]:
@@ -233,4 +279,3 @@ def shown_path(path: bytes) -> str:
 def fresh_ulid() -> str:
     """A new ULID."""
     return layout.make_ulid(time.time_ns() // 1_000_000, secrets.randbits(80))
-

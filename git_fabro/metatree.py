@@ -28,8 +28,10 @@ class MetaTree:
             not in (layout.NODES, layout.ARTIFACTS, layout.CHECKPOINT_JSON, layout.RECORDS)
         }
         self._nodes = self._folder(entries, layout.NODES)
-        stored = self._folder(entries, layout.ARTIFACTS)
-        self._collected = {name: entry for name, entry in stored.items() if entry.mode == _FOLDER}
+        self._stored = self._folder(entries, layout.ARTIFACTS)
+        self._collected = {
+            name: entry for name, entry in self._stored.items() if entry.mode == _FOLDER
+        }
         self._artifacts: dict[str, Oid] = {}  # digest -> blob
 
     @classmethod
@@ -55,6 +57,14 @@ class MetaTree:
     def _folder(self, entries: Mapping[bytes, TreeEntry], name: str) -> dict[bytes, TreeEntry]:
         entry = entries.get(name.encode())
         return dict(self._objects.read_tree(entry.oid)) if entry is not None else {}
+
+    def artifacts(self) -> dict[str, bytes]:
+        """The offloaded values that the tree began with, by id."""
+        return {
+            name.decode().removesuffix(".json"): self._objects.read_blob(entry.oid)
+            for name, entry in self._stored.items()
+            if entry.mode == _FILE and name.endswith(b".json")
+        }
 
     def set_file(self, name: str, data: bytes) -> None:
         self._fixed[name.encode()] = TreeEntry(_FILE, self._objects.write_blob(data))

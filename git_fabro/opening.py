@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from git_fabro import lease, reading
+from git_fabro import journal, lease, reading
 from git_fabro.checkpoint import codec, layout, shape
 from git_fabro.checkpoint.model import Identity, Move, Oid, RunId
 from git_fabro.checkpoint.secrets import Mask
@@ -15,6 +15,7 @@ from git_fabro.journal import Entry
 from git_fabro.reading import View
 from git_fabro.rundir import RunDirectory
 from git_fabro.store import Clock, RunLog
+from git_fabro.workflow import engine
 from git_fabro.workflow.records import (
     CheckpointMade,
     Event,
@@ -27,7 +28,7 @@ from git_fabro.workflow.records import (
     RunCreated,
     RunStarted,
 )
-from git_fabro.workflow.state import Json
+from git_fabro.workflow.state import Json, RunState
 
 PROGRAM = "git-fabro 0.1.0"
 _NOT_IN_RUN_JSON = ("contract", "context", "secrets", "authority")
@@ -79,6 +80,7 @@ def begin(doors: Doors | None, new: NewRun, directory: RunDirectory, session: Se
     _write_copies(directory, new)
     if doors is None or new.base is None:
         log.doors = None
+        log.lock_directory()
         for event in _first(new, None, session):
             log.note(event)
         return log
@@ -254,3 +256,24 @@ def unfinished(seen: View) -> list[Entry]:
             position = entry.record.position
             latest[position.branch if position else None] = entry
     return list(latest.values())
+
+
+def take_journal(run: RunId, directory: RunDirectory, session: Session) -> tuple[RunLog, RunState]:
+    """Takes over a run without Git; a lock on a file of its directory keeps two drivers apart.
+
+    Raises:
+        LeasedError: another process drives it.
+        RecordError: the journal does not parse.
+    """
+    identity = GitIdentity(name="Fabro", email="noreply@fabro.sh")
+    read = journal.read(directory.journal)
+    state = engine.replay(entry.record for entry in read.entries)
+    log = _log(None, run, directory, session, "heads", identity)
+    log.lock_directory()
+    log.state = state
+    log.last_at = read.entries[-1].record.at if read.entries else ""
+    if read.torn_bytes:
+        log.journal.cut(read.good_bytes)
+        log.notice("journal_cut", f"{read.torn_bytes} bytes of an unfinished line were cut")
+    log.note(session.taken(None))
+    return log, state

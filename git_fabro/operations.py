@@ -63,7 +63,9 @@ def record(
         tip = refs.read(layout.OPS_REF)
         entry = _commit(objects, operation, tip, by=by, when=when)
         try:
-            refs.move((*guard, Move(layout.OPS_REF, tip or zero(entry), entry)), message="fabro: op")
+            refs.move(
+                (*guard, Move(layout.OPS_REF, tip or zero(entry), entry)), message="fabro: op"
+            )
         except StaleRefError:
             tries += 1
             if tries >= _TRIES or refs.read(layout.OPS_REF) == tip:

@@ -62,6 +62,15 @@ class View:
     good_bytes: int = 0
 
 
+#: Where a run without Git stands: nowhere.
+NO_COURSE = Course(meta=Oid(""), verdict="on", ordinal=0, recorded_tip=None)
+
+
+def no_tips(run: RunId) -> Tips:
+    """The tips of a run without Git."""
+    return Tips(run=run, run_tip=None, meta_tip=None, lease=None, namespace="heads")
+
+
 def runs(doors: Doors) -> list[RunId]:
     """The ids of all runs that have a ref, sorted: the oldest first."""
     prefixes = (layout.RUN_PREFIX, layout.META_PREFIX, layout.HIDDEN_META_PREFIX)
@@ -217,6 +226,16 @@ def _named_commits(doors: Doors, meta_tip: Oid) -> dict[Oid, tuple[Oid, int, boo
             ordinal = int(trailers.get(layout.TRAILER_ORDINAL, "0") or 0)
             found.setdefault(Oid(trailers[layout.TRAILER_COMMIT]), (step, ordinal, followed))
             followed = True
+    return found
+
+
+def named_by_hand(doors: Doors, meta_tip: Oid) -> dict[Oid, Oid]:
+    """All commits made by hand that the chain names, and the meta commits that name them."""
+    found: dict[Oid, Oid] = {}
+    for meta, commit in doors.objects.walk(meta_tip):
+        named = message.trailers_of(commit.message).get(layout.TRAILER_COMMIT)
+        if named is not None:
+            found.setdefault(Oid(named), meta)
     return found
 
 

@@ -5,6 +5,7 @@ Deleting it loses at most the node in flight. Only paths and small files; the jo
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from git_fabro.checkpoint import codec, layout
 from git_fabro.checkpoint.model import RunId
-from git_fabro.errors import ConflictError, GitError, RecordError
+from git_fabro.errors import ConflictError, GitError, LeasedError, RecordError
 from git_fabro.git.discover import Repository
 
 _REQUEST = re.compile(r"(?P<kind>answer-(?P<gate>.+)|pause|stop)\.json\Z")
@@ -109,6 +110,34 @@ class RunDirectory:
             self.artifacts.mkdir(exist_ok=True)
         except OSError as exc:
             raise GitError(f"cannot make the run directory: {self.path}: {exc.strerror}") from exc
+
+    def lock(self) -> object:
+        """Locks the directory until the value that comes back is gone, at the latest at our end.
+
+        Raises:
+            LeasedError: another process holds the lock.
+        """
+        file = (self.path / "lock").open("ab")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            file.close()
+            raise LeasedError(
+                f"run is being driven by another process: {self.path.name}",
+                hint=f"git fabro attach {self.path.name}",
+            ) from exc
+        return file
+
+    def is_locked(self) -> bool:
+        """Whether a process holds the directory's lock now."""
+        try:
+            with (self.path / "lock").open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except BlockingIOError:
+            return True
+        return False
 
     def write(self, name: str, data: bytes) -> None:
         """Replaces one file, so that a reader sees the old or the new one whole.

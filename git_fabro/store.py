@@ -17,7 +17,7 @@ from git_fabro.blobs import Blobs, referenced
 from git_fabro.checkpoint import codec, layout, message
 from git_fabro.checkpoint.model import Commit, Identity, Move, Oid, RunId, zero
 from git_fabro.checkpoint.secrets import Mask
-from git_fabro.doors import Doors, WorkTree
+from git_fabro.doors import Doors, Tip, WorkTree
 from git_fabro.errors import ConflictError, FabroError, GitError
 from git_fabro.metatree import MetaTree
 from git_fabro.reading import View
@@ -70,6 +70,7 @@ class RunLog:
     journal: journal.JournalWriter = field(init=False)
     blobs: Blobs = field(init=False)
     lock: threading.RLock = field(default_factory=threading.RLock)
+    _kept: object = None
 
     def __post_init__(self) -> None:
         self.directory.create()
@@ -197,27 +198,27 @@ class RunLog:
             event = decide(touched)
             record = self.note(event, position, tree=tree, merged=merged)  # 2: it is finished
             if tree is not None:
-                self.checkpoint(work, record, tree, merged=merged)  # 3 to 6
+                self.checkpoint(work.tip, record, tree, merged=merged)  # 3 to 6
             return record
 
     def checkpoint(
-        self, work: WorkTree, record: Record, tree: Oid, *, merged: tuple[Oid, ...] = ()
+        self, tip: Tip, record: Record, tree: Oid, *, merged: tuple[Oid, ...] = ()
     ) -> None:
         """Steps 3 to 6, for a finished node whose record and tree stand in the journal."""
         assert self.doors is not None
         try:
-            patch = self.doors.patch(work.tip, tree, self.mask)
+            patch = self.doors.patch(tip.oid, tree, self.mask)
             meta = self._commit_meta(self._traced(record, patch))  # 3: object only
-            run = self._commit_run(work, record, tree, meta, merged)  # 4: object only
+            run = self._commit_run(tip, record, tree, meta, merged)  # 4: object only
             self._move(  # 5: the checkpoint exists
-                Move(work.ref, work.tip if work.exists else zero(run), run),
+                Move(tip.ref, tip.oid if tip.exists else zero(run), run),
                 Move(layout.meta_ref(self.run, self.namespace), self._meta_tip(), meta),
             )
         except (GitError, ConflictError) as exc:
             self._survive(exc, record.position)
             return
-        self._stand_on(work, run, meta)
-        self._tidy(work, record, patch)  # 6: best effort
+        self._stand_on(tip, run, meta)
+        self._tidy(tip, record, patch)  # 6: best effort
 
     def _snapshot(self, work: WorkTree, position: Position) -> tuple[Oid | None, tuple[str, ...]]:
         """The tree of a work tree and the paths that differ from its tip; None where Git is not."""
@@ -226,7 +227,7 @@ class RunLog:
         try:
             self.adopt(work)
             tree, notices = self.doors.snapshot(work)
-            touched = self.doors.touched(work.tip, tree)
+            touched = self.doors.touched(work.tip.oid, tree)
         except (GitError, ConflictError) as exc:
             self._survive(exc, position)
             return None, ()
@@ -234,23 +235,23 @@ class RunLog:
             self.notice(code, message, position=position)
         return tree, touched
 
-    def _stand_on(self, work: WorkTree, run: Oid, meta: Oid) -> None:
+    def _stand_on(self, tip: Tip, run: Oid, meta: Oid) -> None:
         self.meta_tip = meta
-        work.tip, work.exists = run, True
-        if work.branch is None:
+        tip.oid, tip.exists = run, True
+        if tip.branch is None:
             self.run_tip, self.ordinal = run, self.ordinal + 1
         self._empty_journal()
 
-    def _tidy(self, work: WorkTree, record: Record, patch: Patch) -> None:
+    def _tidy(self, tip: Tip, record: Record, patch: Patch) -> None:
         """The copy of the state, a record of the commit, the notes."""
         assert self.doors is not None
         assert self.meta_tip is not None
-        run, meta = work.tip, self.meta_tip
+        run, meta = tip.oid, self.meta_tip
         self.write_copy(git_commit_sha=run)
         made = CheckpointMade(
             git_commit_sha=run,
             meta_commit_sha=meta,
-            ordinal=self.ordinal if work.branch is None else None,
+            ordinal=self.ordinal if tip.branch is None else None,
             diff_summary=patch.summary,
             patch_blob=patch.blob,
         )
@@ -271,47 +272,43 @@ class RunLog:
             ConflictError: the refs moved while this was done.
         """
         assert self.doors is not None
-        tip = self.doors.tip_of(work)
-        if tip is None or tip == work.tip:
+        now, tip = self.doors.tip_of(work), work.tip
+        if now is None or now == tip.oid:
             return
-        descends = self.doors.objects.is_ancestor(work.tip, tip)
-        if work.branch is not None:
-            work.tip = tip if descends else work.tip
+        descends = self.doors.objects.is_ancestor(tip.oid, now)
+        if tip.branch is not None:
+            tip.oid = now if descends else tip.oid
             return
         if not descends:
-            self.doors.keep_left(
-                f"adopt {self.run}", work.ref, work.tip, tip, self.identity, self._when()
-            )
-        made = list(
-            self.doors.objects.history(tip, stop=work.tip if descends else None, limit=1000)
-        )
-        for commit in reversed(made if descends else [tip]):
-            self._adopt_one(work, commit, Move(work.ref, tip, tip))
+            left = Move(tip.ref, tip.oid, now)
+            self.doors.keep_left(f"adopt {self.run}", left, self.identity, self._when())
+        stop = tip.oid if descends else None
+        made = list(self.doors.objects.history(now, stop=stop, limit=1000 if descends else 1))
+        for commit in reversed(made):
+            self._adopt_one(tip, commit, Move(tip.ref, now, now))
 
-    def _adopt_one(self, work: WorkTree, commit: Oid, standing: Move) -> None:
+    def _adopt_one(self, tip: Tip, commit: Oid, standing: Move) -> None:
         """A meta commit that names a commit made by hand: the link of that checkpoint."""
         assert self.doors is not None
-        before = self.state, list(self.unsealed)
-        patch = self.doors.patch(work.tip, self.doors.objects.tree_of(commit), self.mask)
+        before = self.state, list(self.unsealed), self.last_at
+        patch = self.doors.patch(tip.oid, self.doors.objects.tree_of(commit), self.mask)
+        ordinal = self.ordinal + 1
         made = CheckpointMade(
             git_commit_sha=commit,
             meta_commit_sha=None,
-            ordinal=self.ordinal + 1,
+            ordinal=ordinal,
             diff_summary=patch.summary,
             cause="commit",
         )
         self._accept(self._next(made, None))
         try:
-            meta = self._commit_meta(
-                f"commit {commit[:12]}", commit=commit, ordinal=self.ordinal + 1
-            )
-            self._move(
-                standing, Move(layout.meta_ref(self.run, self.namespace), self._meta_tip(), meta)
-            )
+            meta = self._commit_meta(f"commit {commit[:12]}", commit=commit, ordinal=ordinal)
+            ref = layout.meta_ref(self.run, self.namespace)
+            self._move(standing, Move(ref, self._meta_tip(), meta))
         except FabroError:
-            self.state, self.unsealed = before
+            self.state, self.unsealed, self.last_at = before
             raise
-        self._stand_on(work, commit, meta)
+        self._stand_on(tip, commit, meta)
 
     def release(
         self, reason: str, *, subject: str = "records", events: Sequence[Event] = ()
@@ -338,8 +335,26 @@ class RunLog:
                     self.note(event)
             self.write_copy(git_commit_sha=self.run_tip)
 
+    def lock_directory(self) -> None:
+        """Keeps other drivers of a run without Git away for as long as this process lives.
+
+        Raises:
+            LeasedError: another process has it.
+        """
+        self._kept = self.directory.lock()
+
+    def give_up(self) -> None:
+        """Frees the lease without a word, where nothing was done with it yet."""
+        self.release("done")
+        self.close()
+
     def close(self) -> None:
         self.journal.close()
+
+    def bring_back_artifacts(self) -> None:
+        """The offloaded values of the metadata tree, as files of the run directory again."""
+        if self.meta_tree is not None:
+            self.blobs.restore(self.meta_tree.artifacts())
 
     def write_copy(self, *, git_commit_sha: Oid | None) -> None:
         """The copy of the state in the run directory, with the commit that Git cannot hold."""
@@ -426,7 +441,7 @@ class RunLog:
         return self._commit(tree, (self.meta_tip,) if self.meta_tip else (), text)
 
     def _commit_run(
-        self, work: WorkTree, record: Record, tree: Oid, meta: Oid, merged: tuple[Oid, ...]
+        self, tip: Tip, record: Record, tree: Oid, meta: Oid, merged: tuple[Oid, ...]
     ) -> Oid:
         position, event = record.position, record.event
         assert position is not None
@@ -441,7 +456,7 @@ class RunLog:
             ordinal=self.ordinal + 1 if position.branch is None else None,
             branch=position.branch,
         )
-        return self._commit(tree, (work.tip, *merged), message.checkpoint_message(trailers))
+        return self._commit(tree, (tip.oid, *merged), message.checkpoint_message(trailers))
 
     def _commit(self, tree: Oid, parents: tuple[Oid, ...], text: str) -> Oid:
         assert self.doors is not None
@@ -473,7 +488,9 @@ class RunLog:
         """
         assert self.doors is not None
         command = f"resume {self.run}"
-        self.doors.keep_work_tree(command, self.run, work, work.tip, self.identity, self._when())
+        self.doors.keep_work_tree(
+            command, self.run, work, work.tip.oid, self.identity, self._when()
+        )
 
     def move_meta(self, move: Move, *, keep: bool) -> None:
         """Moves the metadata ref alone, onto its course; ``keep`` records what it left behind."""

@@ -107,7 +107,11 @@ def find(name: str, *, folder: Path, top: Path, environment: Mapping[str, str]) 
 
 def places(top: Path, environment: Mapping[str, str]) -> list[Path]:
     """The folders in which workflows are looked for by name, the nearest first."""
-    return [top / "fabro/workflows", top / ".fabro/workflows", user_folder(environment) / "workflows"]
+    return [
+        top / "fabro/workflows",
+        top / ".fabro/workflows",
+        user_folder(environment) / "workflows",
+    ]
 
 
 def user_folder(environment: Mapping[str, str]) -> Path:

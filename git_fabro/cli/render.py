@@ -12,7 +12,9 @@ from typing import Any
 from git_fabro.errors import FabroError
 
 # Control characters, and what turns the direction of writing around. Source: UAX #9; ECMA-48
-_HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+_HARMFUL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
+)
 
 
 def safe(text: str) -> str:
@@ -89,7 +91,10 @@ def error(exc: FabroError) -> None:
 
 def columns(rows: Sequence[Sequence[str]], *, head: Sequence[str] = ()) -> Iterable[str]:
     """Rows as aligned text; the last column is not padded."""
-    shown = [[line(cell) for cell in row] for row in ([list(head)] if head else []) + [list(r) for r in rows]]
+    shown = [
+        [line(cell) for cell in row]
+        for row in ([list(head)] if head else []) + [list(r) for r in rows]
+    ]
     if not shown:
         return
     widths = [max(len(row[i]) for row in shown) for i in range(len(shown[0]) - 1)]

@@ -128,7 +128,9 @@ def _summary() -> None:
     for text in render.columns(rows):
         render.out(f"   {text}")
     render.out()
-    render.out("'git fabro <command> -h' is a summary, 'git fabro <command> --help' the manual page.")
+    render.out(
+        "'git fabro <command> -h' is a summary, 'git fabro <command> --help' the manual page."
+    )
 
 
 def _manual(page: str) -> int:

@@ -99,7 +99,8 @@ def _result(call: Call, driver: Driver, fan_out: FanOut, visit: str) -> Result:
     trace = {"parallel_results.json": fan_in.results_file(results)}
     joins_itself = call.graph.nodes[fan_out.join].kind != FAN_IN
     if joins_itself and outcome.status != FAIL:
-        merged = fan_in.merge(call, driver, results, opened.base_sha, how=_how(call))
+        base = driver.tip(call.position.branch)
+        merged = fan_in.merge(call, driver, results, base, how=_how(call))
         return Result(fan_in.with_updates(merged.outcome, updates), trace, merged.merged)
     return Result(outcome, trace)
 

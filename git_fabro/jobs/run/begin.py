@@ -14,20 +14,19 @@ from git_fabro.checkpoint.model import Commit, Identity, Oid, RunId
 from git_fabro.checkpoint.secrets import Mask, secret_values
 from git_fabro.doors import Doors, fresh_ulid
 from git_fabro.errors import GitError, RequestError
-from git_fabro.git import worktree
 from git_fabro.git.discover import Repository, in_progress
 from git_fabro.handlers import presets, table
 from git_fabro.jobs.run.crew import Terms, secret_environment, work
 from git_fabro.opening import NewRun, Session
 from git_fabro.rundir import RunDirectory
+from git_fabro.workflow import engine
 from git_fabro.workflow.graph import AGENT, FAN_IN, MANAGER, PROMPT, Graph
 from git_fabro.workflow.records import GitIdentity, GraphSummary, Record, RunCreated
-from git_fabro.workflow.settings import Layer, Settings
+from git_fabro.workflow.settings import Layer, Settings, dump
 from git_fabro.workflow.state import Json, RunState
 from git_fabro.workflows import Loaded
 
 HEAD, CARRY, IN_PLACE = "head", "carry", "in-place"
-_DRY_RUN_VISITS = 10
 _DEFAULT_IDENTITY = GitIdentity(name="Fabro", email="noreply@fabro.sh", source="default")
 
 
@@ -114,9 +113,12 @@ def _refuse_unrunnable(graph: Graph, settings: Settings, request: Request) -> No
     if settings.sandbox_provider not in (None, "", "local"):
         raise RequestError(
             f"sandbox provider is not supported: {settings.sandbox_provider}",
-            hint="run it on this machine: provider = \"local\"",
+            hint='run it on this machine: provider = "local"',
         )
-    asks = next((node for node in graph.nodes.values() if _needs_agent(node.kind, node.text("prompt"))), None)
+    asks = next(
+        (node for node in graph.nodes.values() if _needs_agent(node.kind, node.text("prompt"))),
+        None,
+    )
     if asks is not None and not request.terms.dry_run and not presets.is_configured(settings):
         raise RequestError(
             f"no agent is configured, and a node needs one: {asks.id}",
@@ -172,7 +174,9 @@ def session_of(
     return session, tuple(sorted({*names, *declared}))
 
 
-def run(plan: Plan, *, on_record: Callable[[Record], None], began: Callable[[RunId], None]) -> RunState:
+def run(
+    plan: Plan, *, on_record: Callable[[Record], None], began: Callable[[RunId], None]
+) -> RunState:
     """Makes the run and drives it as far as it goes.
 
     Args:
@@ -222,13 +226,13 @@ def _hides(doors: Doors | None) -> bool:
 def _created(plan: Plan, session: Session, secrets: tuple[str, ...]) -> RunCreated:
     graph, loaded = plan.graph, plan.loaded
     repository = plan.doors.repository if plan.doors else None
-    recorded: dict[str, Json] = dict(loaded.dumped_settings())
+    recorded: dict[str, Json] = dict(dump(loaded.settings))
     if plan.in_place:
         recorded["in_place"] = True
     when = session.clock()
     return RunCreated(
         run_id=plan.run,
-        created_at=opening.engine_stamp(when),
+        created_at=engine.stamp(when),
         digest=loaded.digest(),
         settings=recorded,
         graph=GraphSummary(
@@ -238,7 +242,9 @@ def _created(plan: Plan, session: Session, secrets: tuple[str, ...]) -> RunCreat
         workflow_slug=loaded.slug,
         workflow_file=_relative(loaded.path, repository, plan.request.folder),
         working_directory=_relative(plan.request.folder, repository, plan.request.folder),
-        base_branch=(repository.head or "").removeprefix("refs/heads/") or None if repository else None,
+        base_branch=(repository.head or "").removeprefix("refs/heads/") or None
+        if repository
+        else None,
         labels=dict(plan.request.labels),
         context=initial_context(graph, plan.run),
         secrets=secrets,
@@ -305,12 +311,14 @@ def _base(plan: Plan, session: Session) -> Oid:
         )
     if plan.request.dirty != CARRY or plan.in_place or doors.repository.work_tree is None:
         return head
-    tree = worktree.snapshot_of_user(doors.repository, RunDirectory.of(plan.home, plan.run).index)
+    tree = doors.snapshot_of_user(RunDirectory.of(plan.home, plan.run).path / "carry.index")
     if tree == doors.objects.tree_of(head):
         return head
     return doors.objects.write_commit(_base_commit(plan.run, tree, (head,), by, when))
 
 
-def _base_commit(run: RunId, tree: Oid, parents: tuple[Oid, ...], by: Identity, when: int) -> Commit:
+def _base_commit(
+    run: RunId, tree: Oid, parents: tuple[Oid, ...], by: Identity, when: int
+) -> Commit:
     text = f"fabro({run}): base\n\n{layout.TRAILER_RUN}: {run}\n"
     return Commit(tree=tree, parents=parents, author=by, committer=by, when=when, message=text)

@@ -183,9 +183,7 @@ class Branches:
                         asked_seq=gate.asked_seq,
                         reason="join_policy",
                     ),
-                    Position(
-                        node=gate.node, visit=gate.visit, attempt=gate.attempt, branch=branch
-                    ),
+                    Position(node=gate.node, visit=gate.visit, attempt=gate.attempt, branch=branch),
                 )
 
     def _conclude(self, visit: str, name: str, call: Call) -> None:
@@ -255,5 +253,3 @@ def changed(before: Mapping[str, Json], after: Mapping[str, Json]) -> dict[str, 
         and key not in _ENGINE_KEYS
         and not key.startswith(_ENGINE_PREFIXES)
     }
-
-

@@ -14,6 +14,7 @@ from typing import Any
 from git_fabro.errors import RequestError
 from git_fabro.git.discover import Repository
 from git_fabro.handlers.guardian import Guardian
+from git_fabro.journal import Entry
 from git_fabro.jobs.run.desk import Desk, Prompter
 from git_fabro.jobs.run.driver import Driver
 from git_fabro.jobs.run.places import Places
@@ -43,10 +44,15 @@ class Terms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumption:
-    """What a resume found: the last record before it, and the visits that run anew."""
+    """What a resume found.
+
+    ``after`` is the last record before it, ``again`` the visits that run anew, ``unfinished`` the
+    finished nodes whose commits were not made.
+    """
 
     after: int
     again: tuple[str, ...]
+    unfinished: tuple[Entry, ...] = ()
 
 
 def secret_environment(settings: Settings, caller: Mapping[str, str]) -> dict[str, str]:
@@ -168,6 +174,11 @@ def _enter(
         place = places.of(None)
         prepare_work_tree(settings, place.path, driver.workshop.base_environment(), log)
         return
+    for entry in resumption.unfinished:
+        # Record and tree stand in the journal: steps 3 to 6, and the work tree is not asked.
+        branch = entry.record.position.branch if entry.record.position else None
+        if entry.tree is not None:
+            log.checkpoint(places.tip_of(branch), entry.record, entry.tree, merged=entry.merged)
     places.forget_branches()
     files = places.verify(keep_changes=terms.keep_changes)
     if files == "restored":
@@ -200,8 +211,8 @@ def _signals(driver: Driver) -> Iterator[None]:
     try:
         yield
     finally:
-        for number, handler in former.items():
-            signal.signal(number, handler)
+        for known, handler in former.items():
+            signal.signal(known, handler)
 
 
 def _keeps(repository: Repository | None, state: RunState) -> bool:

@@ -169,9 +169,7 @@ class Driver:
                 duration_ms=duration_ms,
                 blocked=verdict.blocks,
             )
-            again = engine.retry(
-                self.graph, done, draw=random.uniform(0.5, 1.5), now=self.now()
-            )
+            again = engine.retry(self.graph, done, draw=random.uniform(0.5, 1.5), now=self.now())
             if again is None or verdict.decided:
                 break
             self.log.note(again, position)
@@ -266,7 +264,9 @@ class Driver:
 
             def decide(touched: tuple[str, ...]) -> NodeFinished:
                 files = touched[:_MOST_FILES]
-                return self._decide(node, replace(done, outcome=replace(done.outcome, files_touched=files)))
+                return self._decide(
+                    node, replace(done, outcome=replace(done.outcome, files_touched=files))
+                )
 
             if node.kind in (START, EXIT):
                 record = self.log.note(decide(()), position)
@@ -325,7 +325,7 @@ class Driver:
         return self.log.clock()
 
     def tip(self, branch: str | None) -> Oid | None:
-        return self.places.of(branch).tip if self.git else None
+        return self.places.tip_of(branch).oid if self.git else None
 
     def await_answer(self, question: str, call: Call) -> None:
         self.desk.await_answer(question, call)

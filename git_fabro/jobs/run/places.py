@@ -9,7 +9,7 @@ from pathlib import Path
 
 from git_fabro.checkpoint import layout
 from git_fabro.checkpoint.model import Oid
-from git_fabro.doors import Doors, WorkTree, shown_path
+from git_fabro.doors import Doors, Tip, WorkTree, shown_path
 from git_fabro.errors import NotFoundError, RequestError
 from git_fabro.git import merge, worktree
 from git_fabro.git.discover import Repository
@@ -41,28 +41,31 @@ class Places:
             self._open[branch] = self._enter(branch)
         return self._open[branch]
 
-    def is_open(self, branch: str | None) -> bool:
-        return branch in self._open
-
-    def adopt(self, place: WorkTree) -> None:
-        """Takes a work tree that is there already."""
-        self._open[place.branch] = place
-
     def _enter(self, branch: str | None) -> WorkTree:
         doors = self.log.doors
         if doors is None:
             return self._without_git(branch)
         if branch is None:
             return self._main(doors)
-        ref, tip, exists = self._branch_ref(doors, branch)
+        tip = self.tip_of(branch)
         path = self.log.directory.branch_worktree(branch)
         with self.log.lock:
-            repository, _ = self._linked(doors, path, commit=tip)
-        return self._place(doors, branch, path, repository, ref=ref, tip=tip, exists=exists)
+            repository, _ = self._linked(doors, path, commit=tip.oid)
+        return self._place(doors, path, repository, tip)
+
+    def tip_of(self, branch: str | None) -> Tip:
+        """Where a line's ref stands; its work tree is not asked."""
+        assert self.log.doors is not None
+        if branch in self._open:
+            return self._open[branch].tip
+        if branch is not None:
+            return self._branch_tip(self.log.doors, branch)
+        assert self.log.run_tip is not None
+        ref = layout.run_ref(self.log.run)
+        return Tip(branch=None, ref=ref, oid=self.log.run_tip, exists=True)
 
     def _main(self, doors: Doors) -> WorkTree:
         """The run's own work tree with the run branch checked out, or the user's for in-place."""
-        assert self.log.run_tip is not None
         repository, path = doors.repository, doors.repository.work_tree
         if not self.in_place:
             path = self.log.directory.worktree
@@ -70,10 +73,7 @@ class Places:
             repository, self.remade = self._linked(doors, path, name=name)
         if path is None:
             raise RequestError("a bare repository has no work tree to run in")
-        ref = layout.run_ref(self.log.run)
-        return self._place(
-            doors, None, path, repository, ref=ref, tip=self.log.run_tip, exists=True
-        )
+        return self._place(doors, path, repository, self.tip_of(None))
 
     def _linked(
         self, doors: Doors, path: Path, *, name: str | None = None, commit: Oid | None = None
@@ -85,62 +85,47 @@ class Places:
             made = worktree.add_work_tree(doors.repository, path, branch=name, commit=commit)
             return made, True
 
-    def _place(
-        self,
-        doors: Doors,
-        branch: str | None,
-        path: Path,
-        repository: Repository,
-        *,
-        ref: str,
-        tip: Oid,
-        exists: bool,
-    ) -> WorkTree:
+    def _place(self, doors: Doors, path: Path, repository: Repository, tip: Tip) -> WorkTree:
         index = repository.git_dir / "index"
-        if self.in_place and branch is None:
+        if self.in_place and tip.branch is None:
             index = self.log.directory.index
             seed_index(repository, index)
         rules = rules_of(doors.repository, self.excludes)
         return WorkTree(
             path=path,
-            branch=branch,
-            ref=ref,
             tip=tip,
-            exists=exists,
             index=index,
             engine=choose_engine(repository, index, rules).engine,
             repository=repository,
         )
 
-    def _branch_ref(self, doors: Doors, branch: str) -> tuple[str, Oid, bool]:
-        """The ref of a branch, where it stands, and whether it exists.
+    def _without_git(self, branch: str | None) -> WorkTree:
+        tip = Tip(branch=branch, ref="", oid=Oid(""), exists=False)
+        return WorkTree(path=self.folder, tip=tip, index=self.folder, engine=None, repository=None)
 
-        A ref that is there belongs to this fan-out only if the branch has finished a node; one that
-        a former fan-out left is never used again: the first free ``<branch>+n`` is.
+    def _branch_tip(self, doors: Doors, branch: str) -> Tip:
+        """The tip of a branch. A ref that a former fan-out left is never used again.
+
+        One that is there belongs to this fan-out only if the branch has finished a node; otherwise
+        the first free ``<branch>+n`` is taken.
         """
         state = self.log.state.branches[branch]
         base = layout.branch_ref(self.log.run, branch)
         last: tuple[str, Oid] | None = None
         for number in range(1, _MOST_SUFFIXES):
             ref = base if number == 1 else f"{base}+{number}"
-            tip = doors.refs.read(ref)
-            if tip is None:
+            oid = doors.refs.read(ref)
+            if oid is None:
                 break
-            last = ref, tip
+            last = ref, oid
         if last is not None and state.line.completed_nodes:
-            return *last, True
+            return Tip(branch=branch, ref=last[0], oid=last[1], exists=True)
         opened = self.log.state.fan_outs[branch.rpartition("/")[0]]
-        assert opened.base_sha is not None
-        return ref, Oid(opened.base_sha), False
+        return Tip(branch=branch, ref=ref, oid=Oid(opened.base_sha or ""), exists=False)
 
     def head(self, branch: str) -> Oid | None:
         """The last commit of a branch; where it began if it has none, None without Git."""
-        if self.log.doors is None:
-            return None
-        if branch in self._open:
-            return self._open[branch].tip
-        ref, tip, _ = self._branch_ref(self.log.doors, branch)
-        return tip
+        return self.tip_of(branch).oid if self.log.doors is not None else None
 
     def leave(self, branch: str) -> None:
         """Removes the work tree of a branch that has ended; its commits stay on its ref."""
@@ -158,7 +143,8 @@ class Places:
         with self.log.lock:
             merged = merge.Merge(doors.objects.tree_of(heads[0]))
             if len(heads) > 1:
-                merged = merge.merge_trees(doors.repository, doors.objects, base, place.tip, heads)
+                ours = place.tip.oid
+                merged = merge.merge_trees(doors.repository, doors.objects, base, ours, heads)
             if merged.tree is not None:
                 doors.set_files(place, merged.tree)
         return tuple(shown_path(path) for path in merged.conflicts)
@@ -176,15 +162,15 @@ class Places:
             return "restored"
         if self.in_place:
             return self._verify_in_place(doors, place, keep_changes=keep_changes)
-        if worktree.is_clean_at(place.repository, place.tip, excludes=self.excludes):
+        if worktree.is_clean_at(place.view, place.tip.oid, excludes=self.excludes):
             return "verified"
         if keep_changes:
             return "kept"
         name = layout.run_branch(self.log.run)
         self.log.save_left_over(place)
         worktree.reset_work_tree(
-            place.repository,
-            place.tip,
+            place.view,
+            place.tip.oid,
             branch=name,
             excludes=self.excludes,
             now_s=self.log.clock().timestamp(),
@@ -193,7 +179,7 @@ class Places:
 
     def _verify_in_place(self, doors: Doors, place: WorkTree, *, keep_changes: bool) -> str:
         tree, _ = doors.snapshot(place)
-        if tree == doors.objects.tree_of(place.tip):
+        if tree == doors.objects.tree_of(place.tip.oid):
             return "verified"
         if keep_changes:
             return "kept"

@@ -79,7 +79,11 @@ class RunHooks:
     def _run(self, hook: HookSetting, event: str, about: Mapping[str, Json]) -> Verdict:
         body: dict[str, Json] = {"event": event, "run_id": self.log.run, **about}
         text = codec.canonical(body)
-        environment = {**self.environment, "FABRO_EVENT": text.decode(), "FABRO_RUN_ID": self.log.run}
+        environment = {
+            **self.environment,
+            "FABRO_EVENT": text.decode(),
+            "FABRO_RUN_ID": self.log.run,
+        }
         status, output = _call(hook, self.directory, environment, text)
         if not hook.blocking:
             if status != 0:
@@ -159,5 +163,3 @@ def _verdict(hook: HookSetting, event: str, status: int, output: bytes) -> Verdi
 def _blocked(hook: HookSetting, event: str, why: str) -> Verdict:
     outcome = failed(f"hook {hook.name} of {event}: {why}", failure_class=STRUCTURAL)
     return Verdict(outcome, blocks=True)
-
-

@@ -24,7 +24,9 @@ def prepare_work_tree(
     for number, step in enumerate(settings.setup, start=1):
         output = log.directory.logs(f"setup-{number}") / "output.log"
         output.parent.mkdir(parents=True, exist_ok=True)
-        status = _run(step.script, directory, {**environment, **step.environment}, step.timeout_s, output)
+        status = _run(
+            step.script, directory, {**environment, **step.environment}, step.timeout_s, output
+        )
         _mask(output, log)
         if status != 0:
             why = "did not end in time" if status is None else f"ended with status {status}"

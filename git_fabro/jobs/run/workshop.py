@@ -155,7 +155,5 @@ class Workshop:
         doors = self.log.doors
         if doors is None:
             return (place.path / "status.json").exists()
-        tree = doors.objects.tree_of(place.tip)
+        tree = doors.objects.tree_of(place.tip.oid)
         return doors.objects.entry_at(tree, "status.json") is not None
-
-
