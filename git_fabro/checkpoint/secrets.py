@@ -38,7 +38,8 @@ _AFTER_ESCAPE = rb"(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2})|(?<=[0-9\[]m)"
 _WORD = rb"(?:(?<![A-Za-z0-9])|" + _AFTER_ESCAPE + rb")"
 _AUTHORIZATION = rb"(?:(?<=uthorization: )|(?<=UTHORIZATION: ))"
 _PEM = rb"(?:(?<=PRIVATE KEY)|(?<=PRIVATE KEY BLOCK))-----"
-_PEM += rb"[^-]{0,16384}+(?:-(?!----)[^-]{0,16384}+){0,6}+"
+# No character of JSON's own structure: a key without its end must not swallow what follows it.
+_PEM += rb"[^-\"{}]{0,16384}+(?:-(?!----)[^-\"{}]{0,16384}+){0,6}+"
 
 #: What tokens begin with, and the whole of them; a group, where there is one, is what is masked.
 _SHAPES = {
@@ -55,7 +56,8 @@ _SHAPES = {
     "eyJ": rb"(?:(?<![A-Za-z0-9_-])|" + _AFTER_ESCAPE + rb")eyJ[A-Za-z0-9_-]{8,8000}+"
     rb"\.[A-Za-z0-9_-]{0,8000}+\.[A-Za-z0-9_-]{1,8000}+(?:\.[A-Za-z0-9_-]{1,8000}+){0,2}+",
     "Bearer bearer BEARER": _AUTHORIZATION
-    + rb"(?i:bearer)\s{1,4}([!-~]{6,4096})|(?i:bearer)\s{1,4}([A-Za-z0-9._~+/=-]{16,4096})",
+    + rb"(?i:bearer)\s{1,4}([^\s\"'`\\<>{}]{6,4096})"
+    + rb"|(?i:bearer)\s{1,4}([A-Za-z0-9._~+/=-]{16,4096})",
     "Basic basic BASIC": _AUTHORIZATION + rb"(?i:basic)\s{1,4}([A-Za-z0-9+/=]{8,4096})",
     "://": rb"://[^\s/:@?#\"'<>]{0,256}+:([^\s/@?#\"'<>]{1,256}+)@",
     "-----BEGIN": rb"-----BEGIN[A-Z0-9 ]{1,60}+" + _PEM + rb"(?:-----END[A-Z0-9 ]{1,60}+-----)?",

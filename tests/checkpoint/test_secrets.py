@@ -67,6 +67,8 @@ def test_the_usual_tokens_are_masked(token: str, border: str) -> None:
         ("redis://u:a:b@h https://v:w@i", "redis://u:***@h https://v:***@i"),
         (f"a{JWT[:30]}", f"a{JWT[:30]}"),
         (PEM[:60], "***"),
+        ('{"a":"' + PEM[:60].replace("\n", "\\n") + '","b":1}', '{"a":"***","b":1}'),
+        ('{"a":"Authorization: Bearer abcdef","b":1}', '{"a":"Authorization: Bearer ***","b":1}'),
         (
             "-----BEGIN PGP PRIVATE KEY BLOCK-----\nabc\n-----END PGP PRIVATE KEY BLOCK-----\n",
             "***\n",
