@@ -80,7 +80,7 @@ def a_call(folder: Path, text: str = "", node: Node | None = None, **changes: An
 
 
 def a_settings(preset: str = "", command: tuple[Any, ...] = ()) -> Any:
-    return SimpleNamespace(agent=SimpleNamespace(preset=preset, command=command))
+    return SimpleNamespace(agent_preset=preset, agent_command=command)
 
 
 def is_running(pid: int) -> bool:
