@@ -92,8 +92,11 @@ def run_program(call: Call, argv: Sequence[str], *, stdin: bytes = b"") -> Ran:
     )
 
 
-def failure_of(call: Call, ran: Ran) -> Failure | None:
-    """Why a program counts as failed; None if it does not (dialect, 4.2)."""
+def failure_of(call: Call, ran: Ran, said: str | None = None) -> Failure | None:
+    """Why a program counts as failed; None if it does not (dialect, 4.2).
+
+    ``said`` is its complaint; None takes the last line of stderr, else of stdout.
+    """
     if ran.stalled:
         return Failure(f"no output for {call.stall_timeout_s:g}s", TIMED_OUT)
     if ran.timed_out:
@@ -103,7 +106,8 @@ def failure_of(call: Call, ran: Ran) -> Failure | None:
     ended = f"exit status {ran.status}"
     if ran.status is None:
         ended = f"ended by signal {ran.signal}"
-    said = last_line(ran.stderr) or last_line(ran.stdout)
+    if said is None:
+        said = last_line(ran.stderr) or last_line(ran.stdout)
     failure_class = TRANSIENT if ran.status == TEMPORARY else DETERMINISTIC
     return Failure(f"{ended}: {said}" if said else ended, failure_class)
 
