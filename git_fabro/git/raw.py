@@ -15,7 +15,7 @@ from dulwich.errors import FileFormatException
 from dulwich.object_format import get_object_format
 from dulwich.object_store import DiskObjectStore
 from dulwich.objects import ObjectID
-from dulwich.pack import PackFileDisappeared
+from dulwich.pack import Pack, PackFileDisappeared
 
 from git_fabro.checkpoint.model import Oid
 from git_fabro.errors import MissingObjectError, RecordError
@@ -25,7 +25,66 @@ from git_fabro.git.program import Git
 
 _KINDS = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
 _ALTERNATES_DEPTH = 5
+# What Dulwich raises on a pack that is damaged.
 _DULWICH_ERRORS = (OSError, ValueError, AssertionError, FileFormatException, zlib.error)
+
+
+class PackFolder:
+    """The packs of one ``objects`` folder, through Dulwich; a miss looks for new ones."""
+
+    def __init__(self, folder: Path, object_format: str) -> None:
+        known = get_object_format(object_format)
+        self._store = DiskObjectStore(str(folder), object_format=known)
+        self._packs: list[Pack] = []
+
+    def close(self) -> None:
+        self._packs = []
+        self._store.close()
+
+    def find(self, oid: Oid) -> Pack | None:
+        """The pack that holds an object, None if none does now.
+
+        Raises:
+            RecordError: a pack is damaged.
+        """
+        name = ObjectID(oid.encode())
+        found = self._among_known(name)
+        if found is None:
+            # Listing the folder is the cost of a miss; another process may have packed meanwhile.
+            self._packs = self._store.packs
+            found = self._among_known(name)
+        return found
+
+    def _among_known(self, name: ObjectID) -> Pack | None:
+        for place, pack in enumerate(self._packs):
+            try:
+                if name in pack:
+                    # Neighbours in history lie in one pack.
+                    self._packs.insert(0, self._packs.pop(place))
+                    return pack
+            except (PackFileDisappeared, FileNotFoundError):
+                continue
+            except _DULWICH_ERRORS as exc:
+                raise RecordError(f"pack is damaged: {exc}", hint="git fsck --full") from exc
+        return None
+
+    def read(self, oid: Oid) -> tuple[str, bytes] | None:
+        """Kind and bytes of an object, None if it does not lie here.
+
+        Raises:
+            RecordError: it is damaged.
+        """
+        pack = self.find(oid)
+        if pack is None:
+            return None
+        try:
+            kind, data = pack.get_raw(ObjectID(oid.encode()))
+        except (KeyError, PackFileDisappeared, FileNotFoundError):
+            # A repack took the pack away under us; the caller looks once more.
+            return None
+        except _DULWICH_ERRORS as exc:
+            raise RecordError(f"object is damaged: {oid}", hint="git fsck --full") from exc
+        return _KINDS[kind], data
 
 
 class RawObjects:
@@ -45,21 +104,20 @@ class RawObjects:
         self._lazy = lazy
         self._git_dir = git_dir
         every = tuple(dict.fromkeys(_with_alternates(folders, _ALTERNATES_DEPTH)))
-        known = get_object_format(object_format)
         self._loose = [
             LooseFolder(folder, object_format, level=level, durable=durable) for folder in every
         ]
-        self._packs = [DiskObjectStore(str(folder), object_format=known) for folder in every]
+        self._packs = [PackFolder(folder, object_format) for folder in every]
 
     def close(self) -> None:
         """Let go of the packs; the value stays usable."""
-        for store in self._packs:
-            store.close()
+        for packs in self._packs:
+            packs.close()
 
     def __del__(self) -> None:
         # Dulwich warns of packs that are open at the end; nothing of ours is lost with them.
-        for store in getattr(self, "_packs", ()):
-            store.close()
+        for packs in getattr(self, "_packs", ()):
+            packs.close()
 
     def write(self, kind: str, data: bytes) -> Oid:
         """Store an object, unless it is there whole; its time is now either way."""
@@ -71,14 +129,14 @@ class RawObjects:
         return oid
 
     def _freshen_packed(self, oid: Oid) -> bool:
-        name = ObjectID(oid.encode())
-        for store in self._packs:
+        for packs in self._packs:
             try:
-                if store.contains_packed(name):
-                    return any(name in pack and _touch(pack.data.path) for pack in store.packs)
-            except _DULWICH_ERRORS:
+                pack = packs.find(oid)
+            except RecordError:
                 # A damaged pack cannot be relied on: the object is written loose.
                 continue
+            if pack is not None:
+                return _touch(pack.data.path)
         return False
 
     def exists(self, oid: Oid) -> bool:
@@ -86,9 +144,8 @@ class RawObjects:
         return self._lies_here(oid) or self._lies_here(oid) or self._fetch(oid) is not None
 
     def _lies_here(self, oid: Oid) -> bool:
-        name = ObjectID(oid.encode())
         return any(folder.has(oid) for folder in self._loose) or any(
-            store.contains_packed(name) for store in self._packs
+            packs.find(oid) is not None for packs in self._packs
         )
 
     def read(self, oid: Oid, *, limit_bytes: int | None = None) -> tuple[str, bytes]:
@@ -117,23 +174,10 @@ class RawObjects:
                 continue
             if found is not None:
                 return found
-        packed = self._look_into_packs(oid)
+        packed = next(filter(None, (packs.read(oid) for packs in self._packs)), None)
         if packed is None and damage is not None:
             raise damage
         return packed
-
-    def _look_into_packs(self, oid: Oid) -> tuple[str, bytes] | None:
-        name = ObjectID(oid.encode())
-        for store in self._packs:
-            try:
-                if store.contains_packed(name):
-                    kind, data = store.get_raw(name)
-                    return _KINDS[kind], data
-            except (KeyError, PackFileDisappeared):
-                continue
-            except _DULWICH_ERRORS as exc:
-                raise RecordError(f"object is damaged: {oid}", hint="git fsck --full") from exc
-        return None
 
     def _fetch(self, oid: Oid) -> tuple[str, bytes] | None:
         # In a partial clone git fetches what is absent; Dulwich cannot. traps: OB10

@@ -27,7 +27,7 @@ _PER_WORK_TREE = ("refs/bisect/", "refs/rewritten/", "refs/worktree/")
 class Refs:
     """The refs of one repository.
 
-    With a git program one ``git update-ref --stdin`` is kept open between moves: ``close`` (or the
+    With a git program a ``git update-ref --stdin`` is kept open between moves: ``close`` (or the
     end of the with block) ends it. Not for use by two threads at once.
     """
 
@@ -94,8 +94,8 @@ class Refs:
 
         Args:
             moves: Old value on every one; equal values verify, a zero id creates or deletes.
-            message: For git's reflog. Keep it the same from move to move: each other one costs a
-                new process.
+            message: For git's reflog. Use few different ones: git takes one per process, and a
+                handful of processes are kept open.
 
         Raises:
             StaleRefError: a ref holds neither its old nor its new value; nothing was moved.
@@ -134,7 +134,7 @@ class Refs:
             if held != move.old:
                 raise StaleRefError(
                     f"{move.ref} is at {_shown(held)}, not at {_shown(move.old)}",
-                    hint=f"git log -g {move.ref}",
+                    hint=f"git for-each-ref {move.ref}",
                 )
         return False
 

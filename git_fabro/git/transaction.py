@@ -19,6 +19,7 @@ from git_fabro.errors import GitError
 from git_fabro.git.program import Finished, Git, failure
 
 _ARGS = ("update-ref", "--no-deref", "--stdin")
+_MOST_CHILDREN = 4
 
 
 class UpdateRef:
@@ -30,26 +31,30 @@ class UpdateRef:
     def __init__(self, git: Git, git_dir: Path) -> None:
         self._git = git
         self._git_dir = git_dir
-        self._child: _Child | None = None
+        # By message, which git takes once for a whole session; the one used last is at the end.
+        self._children: dict[str, _Child] = {}
 
     def move(self, moves: Sequence[Move], message: str) -> GitError | None:
         """None if git says that all is done, else why it is not known to be."""
-        child = self._child
-        if child is None or not child.serves(message):
-            self.close()
-            child = self._child = _Child(self._git, self._git_dir, message)
-        if child.commit(_lines(moves)):
-            return None
-        self._child = None
-        return child.end()
+        child = self._children.pop(message, None)
+        if child is not None and not child.serves():
+            child.end()
+            child = None
+        if child is None:
+            child = _Child(self._git, self._git_dir, message)
+        if not child.commit(_lines(moves)):
+            return child.end()
+        self._children[message] = child
+        if len(self._children) > _MOST_CHILDREN:
+            self._children.pop(next(iter(self._children))).end()
+        return None
 
     def __del__(self) -> None:
         self.close()
 
     def close(self) -> None:
-        child, self._child = self._child, None
-        if child is not None:
-            child.end()
+        while self._children:
+            self._children.popitem()[1].end()
 
 
 def _lines(moves: Sequence[Move]) -> Iterator[str]:
@@ -67,7 +72,6 @@ def _lines(moves: Sequence[Move]) -> Iterator[str]:
 class _Child:
     def __init__(self, git: Git, git_dir: Path, message: str) -> None:
         self._owner = os.getpid()
-        self._message = message
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed by end)
         self._args = [_ARGS[0], "-m", message or "fabro", *_ARGS[1:]]
         try:
@@ -84,10 +88,9 @@ class _Child:
             self._errors.close()
             raise GitError(f"git update-ref failed: {exc}", argv=("git", *_ARGS)) from exc
 
-    def serves(self, message: str) -> bool:
+    def serves(self) -> bool:
         """Whether it can take one more transaction: ours (not a forked parent's), and alive."""
-        mine = self._owner == os.getpid()
-        return mine and self._message == message and self._process.poll() is None
+        return self._owner == os.getpid() and self._process.poll() is None
 
     def commit(self, lines: Iterable[str]) -> bool:
         """Whether git acknowledged the whole transaction."""

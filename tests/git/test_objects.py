@@ -393,3 +393,19 @@ def test_the_kind_of_an_object_is_checked(repo: GitRepo) -> None:
 
     with pytest.raises(RecordError, match="is a tree, not a blob"):
         objects.read_blob(tree)
+
+
+def test_a_writer_beside_gc_never_fails_ob11(repo: GitRepo) -> None:
+    repo.commit({"a": "1"})
+    objects = opened(repo)
+    for round_ in range(4):
+        collecting = subprocess.Popen(["git", "gc", "-q", "--prune=now"], cwd=repo.path)
+        number = 0
+        while collecting.poll() is None:
+            tip = Oid(repo.git("rev-parse", "HEAD"))
+            tree = objects.tree_from({"a": b"%d %d" % (round_, number)})
+            objects.write_commit(commit(tree, tip))
+            objects.read_commit(tip)
+            number += 1
+
+    repo.fsck()
