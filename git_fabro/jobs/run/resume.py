@@ -109,7 +109,7 @@ def _resume_in_git(
     directory = RunDirectory.of(home, run)
     tips = reading.tips_of(doors, run)
     assert tips.meta_tip is not None
-    recorded = _recorded(doors, tips.meta_tip)
+    recorded = recorded_at(doors, tips.meta_tip)
     graph, settings = recorded.admit()
     _check_trust(request, doors, recorded, settings)
     session, _ = session_of(request.environment, doors, settings, on_record)
@@ -140,7 +140,12 @@ def _resume_in_git(
     )
 
 
-def _recorded(doors: Doors, meta: Oid) -> Recorded:
+def recorded_at(doors: Doors, meta: Oid) -> Recorded:
+    """What a run was made with, as its metadata says.
+
+    Raises:
+        RecordError: it is not there, or does not parse.
+    """
     source = doors.objects.blob_at(meta, layout.GRAPH)
     data = doors.objects.blob_at(meta, layout.RUN_JSON)
     if source is None or data is None:
