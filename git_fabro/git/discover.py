@@ -131,7 +131,7 @@ def _ask_git(git: Git, where: Path) -> Repository:
         raise NotFoundError(f"not a git repository: {where}", hint="git init")
     settings = _parse_settings(asking.run(["config", "-z", "--list"], cwd=where))
     git_dir = Path(found["git_dir"])
-    ours = git.with_settings(*_silenced(settings)).with_base(**_quarantine())
+    ours = git.with_settings(*_silenced(settings), *_synced(settings)).with_base(**_quarantine())
     return Repository(
         git=ours,
         common_dir=Path(found["common"]),
@@ -155,6 +155,12 @@ def _quarantine() -> dict[str, str]:
 def _alternates() -> tuple[Path, ...]:
     named = os.environ.get("GIT_ALTERNATE_OBJECT_DIRECTORIES", "").split(os.pathsep)
     return tuple(Path(name).absolute() for name in named if name)
+
+
+def _synced(settings: Mapping[str, tuple[str, ...]]) -> Iterable[str]:
+    # Git syncs neither loose objects nor refs of itself. traps: OB5
+    if settings.get("fabro.durable", ("false",))[-1].lower() in _TRUE:
+        yield "core.fsync=loose-object,reference"
 
 
 def _silenced(settings: Mapping[str, tuple[str, ...]]) -> Iterable[str]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from dulwich.errors import FileFormatException
 from dulwich.object_format import get_object_format
@@ -25,6 +26,7 @@ from git_fabro.git.program import Git
 
 _KINDS = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
 _ALTERNATES_DEPTH = 5
+T = TypeVar("T")
 # What Dulwich raises on a pack that is damaged.
 _DULWICH_ERRORS = (OSError, ValueError, AssertionError, FileFormatException, zlib.error)
 
@@ -48,25 +50,8 @@ class PackFolder:
             RecordError: a pack is damaged.
         """
         name = ObjectID(oid.encode())
-        found = self._among_known(name)
-        if found is None:
-            # Listing the folder is the cost of a miss; another process may have packed meanwhile.
-            self._packs = self._store.packs
-            found = self._among_known(name)
-        return found
-
-    def _among_known(self, name: ObjectID) -> Pack | None:
-        for place, pack in enumerate(self._packs):
-            try:
-                if name in pack:
-                    # Neighbours in history lie in one pack.
-                    self._packs.insert(0, self._packs.pop(place))
-                    return pack
-            except (PackFileDisappeared, FileNotFoundError):
-                continue
-            except _DULWICH_ERRORS as exc:
-                raise RecordError(f"pack is damaged: {exc}", hint="git fsck --full") from exc
-        return None
+        found = self._ask(oid, lambda pack: name in pack or None)
+        return None if found is None else self._packs[0]
 
     def read(self, oid: Oid) -> tuple[str, bytes] | None:
         """Kind and bytes of an object, None if it does not lie here.
@@ -74,17 +59,33 @@ class PackFolder:
         Raises:
             RecordError: it is damaged.
         """
-        pack = self.find(oid)
-        if pack is None:
-            return None
-        try:
-            kind, data = pack.get_raw(ObjectID(oid.encode()))
-        except (KeyError, PackFileDisappeared, FileNotFoundError):
-            # A repack took the pack away under us; the caller looks once more.
-            return None
-        except _DULWICH_ERRORS as exc:
-            raise RecordError(f"object is damaged: {oid}", hint="git fsck --full") from exc
-        return _KINDS[kind], data
+        name = ObjectID(oid.encode())
+        found = self._ask(oid, lambda pack: pack.get_raw(name))
+        return None if found is None else (_KINDS[found[0]], found[1])
+
+    def _ask(self, oid: Oid, question: Callable[[Pack], T | None]) -> T | None:
+        """The first answer of a pack, which is first in line from then on; KeyError is none."""
+        answer = self._ask_known(oid, question)
+        if answer is None:
+            # Listing the folder is the cost of a miss; another process may have packed meanwhile.
+            self._packs = self._store.packs
+            answer = self._ask_known(oid, question)
+        return answer
+
+    def _ask_known(self, oid: Oid, question: Callable[[Pack], T | None]) -> T | None:
+        for place, pack in enumerate(self._packs):
+            try:
+                answer = question(pack)
+            except (KeyError, PackFileDisappeared, FileNotFoundError):
+                # Not there, or a repack took the pack away under us.
+                continue
+            except _DULWICH_ERRORS as exc:
+                raise RecordError(f"object is damaged: {oid}", hint="git fsck --full") from exc
+            if answer is not None:
+                if place:
+                    self._packs.insert(0, self._packs.pop(place))
+                return answer
+        return None
 
 
 class RawObjects:

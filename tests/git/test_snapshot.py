@@ -392,6 +392,26 @@ def test_a_checkpoint_beside_a_loop_of_git_add_loses_no_add_wt11(repo: GitRepo) 
     assert len(repo.git("ls-files").splitlines()) == 21
 
 
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
+def test_objects_are_on_the_disk_before_a_ref_names_them_ob5(repo: GitRepo) -> None:
+    repo.commit({"a": "1"})
+    repo.git("config", "fabro.durable", "true")
+    repo.write({"a": "2", "b/c": "3"})
+    found = open_repository(repo.path)
+    assert found.git is not None
+    log = repo.path.parent / "log"
+    traced = ["strace", "-f", "-e", "trace=fsync,fdatasync", "-o", str(log)]
+
+    subprocess.run(
+        [*traced, *found.git.argv(["add", "-A"])],
+        cwd=repo.path,
+        env=found.git.environment(),
+        check=True,
+    )
+
+    assert log.read_text().count("fsync(") >= 2
+
+
 def test_the_choice_says_why(repo: GitRepo) -> None:
     found = open_repository(repo.path)
 
