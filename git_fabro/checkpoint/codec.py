@@ -122,7 +122,7 @@ def record_to_json(record: Record) -> dict[str, Any]:
     return found
 
 
-def record_from_json(value: Any, where: str = "record") -> Record:
+def record_from_json(value: Any, where: str = layout.RECORDS) -> Record:
     """A record from its JSON object.
 
     Raises:
@@ -137,7 +137,7 @@ def record_from_json(value: Any, where: str = "record") -> Record:
     if not isinstance(kind, str) or not isinstance(data, dict) or not isinstance(origin, str):
         raise RecordError(f"{where}: kind, data or origin is wrong")
     position = _position_from_json(value["position"], where) if "position" in value else None
-    where = f"{where} {seq} ({kind})"
+    where = f"{where}: record {seq} ({kind})"
     contract = data.get("contract", EVENT_CONTRACT)
     if type(contract) is not int or contract > EVENT_CONTRACT:
         raise RecordError(
