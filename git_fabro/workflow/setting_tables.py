@@ -33,6 +33,7 @@ EVENTS = (
 _BLOCKING = frozenset({"run_start", "stage_start", "edge_selected"})
 _TOOL_EVENTS = frozenset({"pre_tool_use", "post_tool_use", "post_tool_use_failure"})
 _HOOK_TIMEOUT_S = 60.0
+_SETUP_TIMEOUT_S = 300.0
 
 Argument = str | tuple[str, ...]
 
@@ -55,11 +56,15 @@ class SetupStep:
 
     script: str
     environment: Mapping[str, str] = field(default_factory=dict)
+    timeout_s: float = _SETUP_TIMEOUT_S
 
 
 @dataclass(slots=True)
 class Layer:
-    """What one file, or the command line, says; None is nothing. Filled while a file is read."""
+    """What one file, or the command line, says; None is nothing. Filled while a file is read.
+
+    A limit for the setup commands is beside them: it may stand in another layer.
+    """
 
     goal: str | None = None
     directory: str | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from git_fabro.errors import RecordError
@@ -23,7 +23,6 @@ from git_fabro.workflow.toml_places import key_offsets, nearest_offset
 
 _T = TypeVar("_T")
 
-_SETUP_TIMEOUT_S = 300.0
 _AGENT_TIMEOUT_S = 3600.0
 
 
@@ -44,7 +43,6 @@ class Settings:
     max_checkpoints: int = 50
     auto_prune: bool = True
     setup: tuple[SetupStep, ...] = ()
-    setup_timeout_s: float = _SETUP_TIMEOUT_S
     variables: Mapping[str, str] = field(default_factory=dict)
     author_name: str = ""
     author_email: str = ""
@@ -106,6 +104,8 @@ def merge(layers: Sequence[Layer]) -> Settings:
 
     # A preset and a command are one thing: a stronger preset is not undone by a weaker command.
     agent = next((one for one in layers if one.agent_preset or one.agent_command), Layer())
+    steps: tuple[SetupStep, ...] = first(lambda layer: layer.setup, ())
+    limit = next((one.setup_timeout_s for one in layers if one.setup_timeout_s is not None), None)
     globs = [glob for layer in layers for glob in layer.exclude_globs or ()]
     return Settings(
         goal=first(lambda layer: layer.goal, None),
@@ -116,8 +116,7 @@ def merge(layers: Sequence[Layer]) -> Settings:
         auto_create_on=first(lambda layer: layer.auto_create_on, TRIGGERS),
         max_checkpoints=first(lambda layer: layer.max_checkpoints, 50),
         auto_prune=first(lambda layer: layer.auto_prune, True),
-        setup=first(lambda layer: layer.setup, ()),
-        setup_timeout_s=first(lambda layer: layer.setup_timeout_s, _SETUP_TIMEOUT_S),
+        setup=tuple(step if limit is None else replace(step, timeout_s=limit) for step in steps),
         variables=_united([layer.variables for layer in layers]),
         author_name=first(lambda layer: layer.author_name, ""),
         author_email=first(lambda layer: layer.author_email, ""),
@@ -164,15 +163,7 @@ def dump(settings: Settings) -> dict[str, Json]:
         "llm": {"model": settings.model, "provider": settings.provider},
         "sandbox": {"env": dict(settings.environment), "provider": settings.sandbox_provider},
         "hooks": [_dump_hook(hook) for hook in settings.hooks],
-        "run": {
-            "prepare": {
-                "steps": [
-                    {"script": step.script, "env": dict(step.environment)}
-                    for step in settings.setup
-                ],
-                "timeout": settings.setup_timeout_s,
-            }
-        },
+        "run": {"prepare": _dump_setup(settings.setup)},
     }
     return {key: value for key, value in tables.items() if value is not None}
 
@@ -194,6 +185,11 @@ def load(data: Mapping[str, Json]) -> Settings:
 
 def _plain(part: Argument) -> Json:
     return part if isinstance(part, str) else list(part)
+
+
+def _dump_setup(setup: Sequence[SetupStep]) -> Json:
+    steps: list[Json] = [{"script": step.script, "env": dict(step.environment)} for step in setup]
+    return {"steps": steps, "timeout": setup[0].timeout_s} if steps else {}
 
 
 def _dump_hook(hook: HookSetting) -> Json:
