@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
@@ -39,7 +38,7 @@ def me(owner: str) -> Holder:
     """This process as a holder; handles of one owner share a lease."""
     pid = os.getpid()
     return Holder(
-        host=socket.gethostname(),
+        host=os.uname().nodename,
         boot=_boot(),
         pid_namespace=_pid_namespace(),
         pid=pid,
@@ -51,7 +50,7 @@ def me(owner: str) -> Holder:
 def is_alive(holder: Holder) -> bool | None:
     """Whether the holder's process still runs; None: it is of another machine, nobody can say."""
     if (holder.host, holder.boot, holder.pid_namespace) != (
-        socket.gethostname(),
+        os.uname().nodename,
         _boot(),
         _pid_namespace(),
     ):

@@ -7,18 +7,9 @@ from __future__ import annotations
 
 import heapq
 import os
-import stat
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TypeAlias
-
-from dulwich.diff_tree import CHANGE_ADD, CHANGE_DELETE, tree_changes
-from dulwich.errors import ObjectFormatException
-from dulwich.object_format import get_object_format
-from dulwich.object_store import BaseObjectStore
-from dulwich.objects import ObjectID, RawObjectID, ShaFile, Tree
-from dulwich.objects import TreeEntry as Entry
+from typing import TYPE_CHECKING, TypeAlias
 
 from git_fabro.checkpoint.model import Commit, Oid, TreeEntry
 from git_fabro.errors import RecordError, RequestError
@@ -36,22 +27,15 @@ from git_fabro.git.encoding import (
 from git_fabro.git.program import Git
 from git_fabro.git.raw import RawObjects
 
+if TYPE_CHECKING:
+    from git_fabro.git.treediff import Change
+
 #: What a path of ``Objects.tree_from`` may become: bytes or the name of a blob (the mode that was
 #: there is kept), an entry with its mode, or None: gone.
 Content: TypeAlias = bytes | Oid | TreeEntry | None
 _Nested: TypeAlias = "bytes | Oid | TreeEntry | dict[bytes, _Nested] | None"
 
 _CACHED_TREES = 4096
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One path that differs: status A, D, M or T (its type), as git diff --raw says it."""
-
-    path: bytes
-    status: str
-    old: TreeEntry | None
-    new: TreeEntry | None
 
 
 class Objects:
@@ -277,13 +261,11 @@ class Objects:
         Raises:
             MissingObjectError: a tree is absent.
         """
-        source, target = (ObjectID(self.tree_of(oid).encode()) for oid in (tree_a, tree_b))
-        trees = _Trees(lambda oid: self._read("tree", oid), self.object_format)
-        changes = tree_changes(trees, source, target, change_type_same=True)
-        try:
-            return sorted((_change(*change) for change in changes), key=lambda it: it.path)
-        except (ObjectFormatException, ValueError) as exc:
-            raise RecordError(f"not a tree: {exc}") from exc
+        # Imported here: 30 ms that only those pay who compare.
+        from git_fabro.git.treediff import diff_trees
+
+        source, target = self.tree_of(tree_a), self.tree_of(tree_b)
+        return diff_trees(source, target, lambda oid: self._read("tree", oid), self.object_format)
 
 
 def open_objects(repo: Repository) -> Objects:
@@ -320,30 +302,3 @@ def _nested(entries: Mapping[str, Content]) -> dict[bytes, _Nested]:
             raise RequestError(f"both a file and a folder, or no path: {path!r}")
         at[name] = content
     return root
-
-
-class _Trees(BaseObjectStore):
-    """What Dulwich's diff asks of an object store: trees by name, in either object format."""
-
-    def __init__(self, read: Callable[[Oid], bytes], object_format: str) -> None:
-        super().__init__(object_format=get_object_format(object_format))
-        self._read = read
-
-    def __getitem__(self, sha1: ObjectID | RawObjectID) -> ShaFile:
-        data = self._read(Oid(sha1.decode("ascii")))
-        return ShaFile.from_raw_string(Tree.type_num, data, object_format=self.object_format)
-
-
-def _change(kind: str, old: Entry | None, new: Entry | None) -> Change:
-    before, after = _tree_entry(old), _tree_entry(new)
-    status = {CHANGE_ADD: "A", CHANGE_DELETE: "D"}.get(kind, "M")
-    if before and after and stat.S_IFMT(before.mode) != stat.S_IFMT(after.mode):
-        status = "T"
-    path = (new or old or Entry(b"", 0, ObjectID(b""))).path
-    return Change(path or b"", status, before, after)
-
-
-def _tree_entry(entry: Entry | None) -> TreeEntry | None:
-    if entry is None or entry.mode is None or entry.sha is None:
-        return None
-    return TreeEntry(entry.mode, Oid(entry.sha.decode("ascii")))

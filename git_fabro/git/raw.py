@@ -7,16 +7,9 @@ run are seen, packs that a repack removes are let go.
 from __future__ import annotations
 
 import os
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
-
-from dulwich.errors import FileFormatException
-from dulwich.object_format import get_object_format
-from dulwich.object_store import DiskObjectStore
-from dulwich.objects import ObjectID
-from dulwich.pack import Pack, PackFileDisappeared
+from typing import TYPE_CHECKING
 
 from git_fabro.checkpoint.model import Oid
 from git_fabro.errors import MissingObjectError, RecordError
@@ -24,68 +17,10 @@ from git_fabro.git.encoding import object_name
 from git_fabro.git.loose import LooseFolder
 from git_fabro.git.program import Git
 
-_KINDS = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
+if TYPE_CHECKING:
+    from git_fabro.git.packs import PackFolder
+
 _ALTERNATES_DEPTH = 5
-T = TypeVar("T")
-# What Dulwich raises on a pack that is damaged.
-_DULWICH_ERRORS = (OSError, ValueError, AssertionError, FileFormatException, zlib.error)
-
-
-class PackFolder:
-    """The packs of one ``objects`` folder, through Dulwich; a miss looks for new ones."""
-
-    def __init__(self, folder: Path, object_format: str) -> None:
-        known = get_object_format(object_format)
-        self._store = DiskObjectStore(str(folder), object_format=known)
-        self._packs: list[Pack] = []
-
-    def close(self) -> None:
-        self._packs = []
-        self._store.close()
-
-    def find(self, oid: Oid) -> Pack | None:
-        """The pack that holds an object, None if none does now.
-
-        Raises:
-            RecordError: a pack is damaged.
-        """
-        name = ObjectID(oid.encode())
-        found = self._ask(oid, lambda pack: name in pack or None)
-        return None if found is None else self._packs[0]
-
-    def read(self, oid: Oid) -> tuple[str, bytes] | None:
-        """Kind and bytes of an object, None if it does not lie here.
-
-        Raises:
-            RecordError: it is damaged.
-        """
-        name = ObjectID(oid.encode())
-        found = self._ask(oid, lambda pack: pack.get_raw(name))
-        return None if found is None else (_KINDS[found[0]], found[1])
-
-    def _ask(self, oid: Oid, question: Callable[[Pack], T | None]) -> T | None:
-        """The first answer of a pack, which is first in line from then on; KeyError is none."""
-        answer = self._ask_known(oid, question)
-        if answer is None:
-            # Listing the folder is the cost of a miss; another process may have packed meanwhile.
-            self._packs = self._store.packs
-            answer = self._ask_known(oid, question)
-        return answer
-
-    def _ask_known(self, oid: Oid, question: Callable[[Pack], T | None]) -> T | None:
-        for place, pack in enumerate(self._packs):
-            try:
-                answer = question(pack)
-            except (KeyError, PackFileDisappeared, FileNotFoundError):
-                # Not there, or a repack took the pack away under us.
-                continue
-            except _DULWICH_ERRORS as exc:
-                raise RecordError(f"object is damaged: {oid}", hint="git fsck --full") from exc
-            if answer is not None:
-                if place:
-                    self._packs.insert(0, self._packs.pop(place))
-                return answer
-        return None
 
 
 class RawObjects:
@@ -104,41 +39,41 @@ class RawObjects:
         self._format = object_format
         self._lazy = lazy
         self._git_dir = git_dir
-        every = tuple(dict.fromkeys(_with_alternates(folders, _ALTERNATES_DEPTH)))
+        self._folders = tuple(dict.fromkeys(_with_alternates(folders, _ALTERNATES_DEPTH)))
         self._loose = [
-            LooseFolder(folder, object_format, level=level, durable=durable) for folder in every
+            LooseFolder(folder, object_format, level=level, durable=durable)
+            for folder in self._folders
         ]
-        self._packs = [PackFolder(folder, object_format) for folder in every]
+        self._opened: list[PackFolder] = []
 
     def close(self) -> None:
         """Let go of the packs; the value stays usable."""
-        for packs in self._packs:
+        for packs in self._opened:
             packs.close()
 
     def __del__(self) -> None:
         # Dulwich warns of packs that are open at the end; nothing of ours is lost with them.
-        for packs in getattr(self, "_packs", ()):
+        for packs in getattr(self, "_opened", ()):
             packs.close()
+
+    @property
+    def _packs(self) -> list[PackFolder]:
+        if not self._opened:
+            # Imported with the first object that is not loose: 30 ms that hooks and most looking
+            # commands at a live run do not pay.
+            from git_fabro.git.packs import PackFolder
+
+            self._opened = [PackFolder(folder, self._format) for folder in self._folders]
+        return self._opened
 
     def write(self, kind: str, data: bytes) -> Oid:
         """Store an object, unless it is there whole; its time is now either way."""
         oid = object_name(kind, data, self._format)
         # A commit is new nearly always; looking into the packs for it would cost more than it.
-        packed = kind != "commit" and self._freshen_packed(oid)
+        packed = kind != "commit" and any(packs.freshen(oid) for packs in self._packs)
         if not packed and not self._loose[0].freshen(oid):
             self._loose[0].write(oid, kind, data)
         return oid
-
-    def _freshen_packed(self, oid: Oid) -> bool:
-        for packs in self._packs:
-            try:
-                pack = packs.find(oid)
-            except RecordError:
-                # A damaged pack cannot be relied on: the object is written loose.
-                continue
-            if pack is not None:
-                return _touch(pack.data.path)
-        return False
 
     def exists(self, oid: Oid) -> bool:
         """Whether the object is in the repository now."""
@@ -203,14 +138,3 @@ def _with_alternates(folders: tuple[Path, ...], depth: int) -> Iterator[Path]:
         named = [line for line in text.splitlines() if line and not line.startswith("#")]
         below = tuple(Path(os.path.normpath(folder / line)) for line in named)
         yield from _with_alternates(below, depth - 1)
-
-
-def _touch(path: str | os.PathLike[str]) -> bool:
-    try:
-        os.utime(path)
-    except FileNotFoundError:
-        return False
-    except PermissionError:
-        # Another user's pack in a shared repository.
-        return True
-    return True

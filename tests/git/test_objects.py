@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import multiprocessing
-import os
 import subprocess
 from pathlib import Path
 
@@ -92,66 +90,6 @@ def test_the_empty_tree_has_the_name_of_its_format_ob15(either: GitRepo) -> None
     assert len(written) == len(either.git("hash-object", "--stdin"))
 
 
-def test_an_empty_object_file_is_written_anew_ob3(repo: GitRepo) -> None:
-    objects = opened(repo)
-    oid = objects.write_blob(b"content")
-    file = repo.path / ".git/objects" / oid[:2] / oid[2:]
-    file.chmod(0o644)
-    file.write_bytes(b"")
-
-    assert not objects.exists(oid)
-    objects.write_blob(b"content")
-
-    assert objects.read_blob(oid) == b"content"
-    repo.fsck()
-
-
-def test_a_damaged_object_is_named_and_written_anew_ob3(repo: GitRepo) -> None:
-    objects = opened(repo)
-    oid = objects.write_blob(b"content" * 1000)
-    file = repo.path / ".git/objects" / oid[:2] / oid[2:]
-    file.chmod(0o644)
-    file.write_bytes(file.read_bytes()[:-3])
-
-    with pytest.raises(RecordError, match=oid):
-        objects.read_blob(oid)
-    objects.write_blob(b"content" * 1000)
-
-    repo.fsck()
-
-
-def test_a_left_over_lock_of_another_program_does_not_stop_a_writer_ob2(repo: GitRepo) -> None:
-    objects = opened(repo)
-    oid = repo.git("hash-object", "--stdin", stdin=b"content")
-    folder = repo.path / ".git/objects" / oid[:2]
-    folder.mkdir()
-    (folder / f"{oid[2:]}.lock").touch()
-
-    assert objects.write_blob(b"content") == oid
-
-    assert repo.git("cat-file", "-p", oid) == "content"
-
-
-def test_object_files_are_read_only_and_no_temporary_is_left(repo: GitRepo) -> None:
-    objects = opened(repo)
-
-    oid = objects.write_blob(b"content")
-
-    assert os.stat(repo.path / ".git/objects" / oid[:2] / oid[2:]).st_mode & 0o777 == 0o444
-    assert not list((repo.path / ".git/objects").glob("tmp_obj_*"))
-
-
-def test_an_object_that_exists_gets_a_new_time_ob11(repo: GitRepo) -> None:
-    objects = opened(repo)
-    oid = objects.write_blob(b"content")
-    file = repo.path / ".git/objects" / oid[:2] / oid[2:]
-    os.utime(file, (1, 1))
-
-    objects.write_blob(b"content")
-
-    assert file.stat().st_mtime > 1
-
-
 def test_nothing_that_is_packed_is_written_again_ob6(repo: GitRepo) -> None:
     repo.commit({f"{folder}/x": folder for folder in "abcde"})
     repo.git("gc", "-q", "--prune=now")
@@ -163,38 +101,6 @@ def test_nothing_that_is_packed_is_written_again_ob6(repo: GitRepo) -> None:
 
     assert again == rebuilt == tree
     assert repo.git("count-objects").startswith("0 objects")
-
-
-def test_a_durable_store_writes_the_same_objects(repo: GitRepo) -> None:
-    repo.git("config", "fabro.durable", "true")
-
-    oid = opened(repo).write_blob(b"content")
-
-    assert repo.git("cat-file", "-p", oid) == "content"
-
-
-def _write_many(path: str, barrier: object) -> None:
-    with Objects(Path(path), "sha1") as objects:
-        barrier.wait()  # type: ignore[attr-defined]
-        for number in range(200):
-            objects.write_blob(b"%d" % number)
-            objects.tree_from({})
-
-
-def test_six_processes_write_the_same_objects_at_once_ob1(repo: GitRepo) -> None:
-    context = multiprocessing.get_context("fork")
-    barrier = context.Barrier(6)
-    path = str(repo.path / ".git")
-    workers = [context.Process(target=_write_many, args=(path, barrier)) for _ in range(6)]
-
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-
-    assert [worker.exitcode for worker in workers] == [0] * 6
-    assert repo.git("count-objects").startswith("201 objects")
-    repo.fsck()
 
 
 _TEXTS = st.text(max_size=12)

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from conftest import GitRepo
 
-from git_fabro.errors import RequestError
 from git_fabro.git.discover import open_repository
-from git_fabro.git.snapshot.choose import choose_engine, rules_of
+from git_fabro.git.snapshot.choose import rules_of
 from git_fabro.git.snapshot.reference import ReferenceEngine, Rules, seed_index
 
 
@@ -410,20 +409,3 @@ def test_objects_are_on_the_disk_before_a_ref_names_them_ob5(repo: GitRepo) -> N
     )
 
     assert log.read_text().count("fsync(") >= 2
-
-
-def test_the_choice_says_why(repo: GitRepo) -> None:
-    found = open_repository(repo.path)
-
-    choice = choose_engine(found, found.git_dir / "index")
-
-    assert choice.reason.startswith("reference")
-
-
-@pytest.mark.parametrize("setting", ["fabro.snapshot=slow", "fabro.maxFileSize=1x"])
-def test_a_setting_that_means_nothing_is_an_error(repo: GitRepo, setting: str) -> None:
-    repo.git("config", *setting.split("="))
-    found = open_repository(repo.path)
-
-    with pytest.raises(RequestError):
-        choose_engine(found, found.git_dir / "index")

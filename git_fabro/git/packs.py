@@ -1,0 +1,94 @@
+"""The packs of one ``objects`` folder, read through Dulwich. Loose objects are elsewhere."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from dulwich.errors import FileFormatException
+from dulwich.object_format import get_object_format
+from dulwich.object_store import DiskObjectStore
+from dulwich.objects import ObjectID
+from dulwich.pack import Pack, PackFileDisappeared
+
+from git_fabro.checkpoint.model import Oid
+from git_fabro.errors import RecordError
+
+_KINDS = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
+# What Dulwich raises on a pack that is damaged.
+_DULWICH_ERRORS = (OSError, ValueError, AssertionError, FileFormatException, zlib.error)
+T = TypeVar("T")
+
+
+class PackFolder:
+    """The packs of one ``objects`` folder, through Dulwich; a miss looks for new ones."""
+
+    def __init__(self, folder: Path, object_format: str) -> None:
+        known = get_object_format(object_format)
+        self._store = DiskObjectStore(str(folder), object_format=known)
+        self._packs: list[Pack] = []
+
+    def close(self) -> None:
+        self._packs = []
+        self._store.close()
+
+    def find(self, oid: Oid) -> Pack | None:
+        """The pack that holds an object, None if none does now.
+
+        Raises:
+            RecordError: a pack is damaged.
+        """
+        name = ObjectID(oid.encode())
+        found = self._ask(oid, lambda pack: name in pack or None)
+        return None if found is None else self._packs[0]
+
+    def read(self, oid: Oid) -> tuple[str, bytes] | None:
+        """Kind and bytes of an object, None if it does not lie here.
+
+        Raises:
+            RecordError: it is damaged.
+        """
+        name = ObjectID(oid.encode())
+        found = self._ask(oid, lambda pack: pack.get_raw(name))
+        return None if found is None else (_KINDS[found[0]], found[1])
+
+    def _ask(self, oid: Oid, question: Callable[[Pack], T | None]) -> T | None:
+        """The first answer of a pack, which is first in line from then on; KeyError is none."""
+        answer = self._ask_known(oid, question)
+        if answer is None:
+            # Listing the folder is the cost of a miss; another process may have packed meanwhile.
+            self._packs = self._store.packs
+            answer = self._ask_known(oid, question)
+        return answer
+
+    def _ask_known(self, oid: Oid, question: Callable[[Pack], T | None]) -> T | None:
+        for place, pack in enumerate(self._packs):
+            try:
+                answer = question(pack)
+            except (KeyError, PackFileDisappeared, FileNotFoundError):
+                # Not there, or a repack took the pack away under us.
+                continue
+            except _DULWICH_ERRORS as exc:
+                raise RecordError(f"object is damaged: {oid}", hint="git fsck --full") from exc
+            if answer is not None:
+                if place:
+                    self._packs.insert(0, self._packs.pop(place))
+                return answer
+        return None
+
+    def freshen(self, oid: Oid) -> bool:
+        """Whether an object lies here; its pack's time is now, so that no gc takes it for old."""
+        try:
+            pack = self.find(oid)
+            if pack is not None:
+                os.utime(pack.data.path)
+        except (RecordError, FileNotFoundError):
+            # A damaged pack cannot be relied on, nor one that is just going.
+            return False
+        except PermissionError:
+            # Another user's pack in a shared repository.
+            return True
+        return pack is not None
