@@ -95,8 +95,8 @@ def _ran(call: Call, program: Program) -> Ran:
 
 def _placeholders(call: Call) -> dict[str, str]:
     return {
-        "model": call.node.text("model"),
-        "provider": call.node.text("provider"),
+        "model": _chosen(call, "model"),
+        "provider": _chosen(call, "provider"),
         "reasoning_effort": call.node.text("reasoning_effort"),
         "thread": call.thread,
         "node": call.node.id,
@@ -107,9 +107,15 @@ def _placeholders(call: Call) -> dict[str, str]:
 def _provider_used(call: Call, program: Program) -> Json:
     return {
         "mode": program.name,
-        "model": call.node.text("model") or None,
-        "provider": call.node.text("provider") or None,
+        "model": _chosen(call, "model") or None,
+        "provider": _chosen(call, "provider") or None,
     }
+
+
+def _chosen(call: Call, what: str) -> str:
+    """The model or provider: of the node, its stylesheet, the settings, the graph; else ""."""
+    of_settings = {"model": call.settings.model, "provider": call.settings.provider}
+    return call.node.text(what) or of_settings[what] or call.graph.text(f"default_{what}")
 
 
 def judge(verdict: Verdict, failure: Failure | None) -> Outcome:

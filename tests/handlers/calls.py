@@ -7,12 +7,12 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from git_fabro.checkpoint.secrets import Mask
 from git_fabro.handlers.call import Call, Notice, Stop
 from git_fabro.workflow.graph import COMMAND, Edge, Graph, Node, NodeId
+from git_fabro.workflow.settings import Settings
 from git_fabro.workflow.state import Position
 
 
@@ -79,8 +79,8 @@ def a_call(folder: Path, text: str = "", node: Node | None = None, **changes: An
     return Call(**(given | changes))
 
 
-def a_settings(preset: str = "", command: tuple[Any, ...] = ()) -> Any:
-    return SimpleNamespace(agent_preset=preset, agent_command=command)
+def a_settings(preset: str = "", command: Any = (), **more: Any) -> Settings:
+    return Settings(agent_preset=preset, agent_command=command, **more)
 
 
 def is_running(pid: int) -> bool:

@@ -197,6 +197,25 @@ def test_placeholders_reach_the_program(tmp_path: Path) -> None:
     assert agent.run(call).trace["response.md"] == b"m1 p1 high plan R --thread t1\n"
 
 
+@pytest.mark.parametrize(
+    ("node", "settings", "graph", "model"),
+    [("n", "s", "g", "n"), ("", "s", "g", "s"), ("", "", "g", "g"), ("", "", "", None)],
+)
+def test_a_model_comes_from_node_settings_graph(tmp_path, node, settings, graph, model) -> None:
+    one = a_node("plan", "agent", model=node)
+    call = a_call(
+        tmp_path,
+        node=one,
+        graph=a_graph(one, default_model=graph),
+        settings=a_settings("", ("echo", ("{model}",)), model=settings),
+    )
+
+    done = agent.run(call)
+
+    assert done.trace["response.md"].decode().strip() == (model or "")
+    assert json.loads(done.trace["provider_used.json"])["model"] == model
+
+
 def test_a_program_that_wants_a_file_gets_one_and_no_stdin(tmp_path: Path) -> None:
     command = ("sh", "-c", 'cat; cat "$1"', "sh", "{prompt_file}")
     call = a_call(tmp_path, "do it", a_node("plan", "agent"), settings=a_settings("", command))
