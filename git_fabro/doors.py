@@ -14,7 +14,7 @@ from git_fabro import operations
 from git_fabro.checkpoint import layout
 from git_fabro.checkpoint.model import Commit, Identity, Move, Oid, RunId, TreeEntry
 from git_fabro.checkpoint.secrets import Mask
-from git_fabro.errors import GitError, RequestError
+from git_fabro.errors import RequestError
 from git_fabro.git import notes
 from git_fabro.git.discover import Repository, open_repository
 from git_fabro.git.objects import Objects, open_objects
@@ -24,7 +24,6 @@ from git_fabro.git.snapshot.choose import Engine, choose_engine, rules_of
 from git_fabro.git.snapshot.reference import seed_index
 from git_fabro.operations import Operation, WorkTreeChange
 from git_fabro.trace import Patch, make_patch
-
 
 _PATCH = (
     "diff-tree",

@@ -10,6 +10,7 @@ import typer
 
 from git_fabro.cli import driving, naming, render
 from git_fabro.errors import RequestError
+from git_fabro.handlers import presets
 from git_fabro.jobs.run import begin
 from git_fabro.jobs.run.crew import Terms
 from git_fabro.workflow import settings
@@ -68,7 +69,7 @@ def run(
             goal=_goal(goal, goal_file),
             inputs=driving.pairs(inputs, "--input"),
             preset=agent,
-            command=agent_command,
+            command=None if agent_command is None else presets.split_command(agent_command),
             model=model,
             provider=provider,
         ),

@@ -85,7 +85,7 @@ def _guarded(command: str, rest: list[str]) -> int:
         return 128 + signal.SIGINT
     except BrokenPipeError:
         raise
-    except Exception as exc:  # noqa: BLE001 - the boundary: a bug is reported, not thrown at people
+    except Exception as exc:
         if os.environ.get("FABRO_DEBUG"):
             raise
         render.say(f"fatal: git-fabro has a bug: {type(exc).__name__}: {exc}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from git_fabro import journal, lease, reading, rundir
+from git_fabro import journal, lease, reading
 from git_fabro.checkpoint import codec, layout, message
 from git_fabro.checkpoint.model import Oid, RunId
 from git_fabro.doors import Doors

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from git_fabro import lease, opening, rundir, workflows
-from git_fabro.checkpoint import layout
+from git_fabro.checkpoint import codec, layout
 from git_fabro.checkpoint.model import Commit, Identity, Oid, RunId
 from git_fabro.checkpoint.secrets import Mask, secret_values
 from git_fabro.doors import Doors, fresh_ulid
@@ -191,7 +191,7 @@ def run(
     session, secrets = session_of(plan.request.environment, doors, settings, on_record)
     base = _base(plan, session) if doors is not None else None
     created = _created(plan, session, secrets)
-    _refuse_secrets(created, session.mask, plan.loaded)
+    _refuse_secrets(created, plan)
     new = NewRun(
         created=created,
         graph_source=plan.loaded.source,
@@ -264,13 +264,15 @@ def _relative(path: Path, repository: Repository | None, folder: Path) -> str:
     return path.name if relative.startswith("..") else relative
 
 
-def _refuse_secrets(created: RunCreated, mask: Mask, loaded: Loaded) -> None:
+def _refuse_secrets(created: RunCreated, plan: Plan) -> None:
     """A known secret that stands in the workflow itself would be recorded with it."""
-    source = loaded.source.decode("utf-8", "replace")
-    kept: Json = {"settings": dict(created.settings), "includes": dict(created.includes)}
-    if mask.text(source) != source or mask.json(kept) != kept:
+    _, values = secret_values(plan.request.environment)
+    declared = secret_environment(plan.loaded.settings, plan.request.environment)
+    texts = [plan.loaded.source.decode("utf-8", "replace"), *created.includes.values()]
+    texts.append(codec.canonical(dict(created.settings)).decode())
+    if any(value in text for value in (*values, *declared.values()) for text in texts):
         raise RequestError(
-            f"the workflow or its settings hold a secret: {loaded.path}",
+            f"the workflow or its settings hold a secret: {plan.loaded.path}",
             hint="name it by {{ secrets.NAME }} in [sandbox.env]",
         )
 

@@ -14,13 +14,13 @@ from typing import Any
 from git_fabro.errors import RequestError
 from git_fabro.git.discover import Repository
 from git_fabro.handlers.guardian import Guardian
-from git_fabro.journal import Entry
 from git_fabro.jobs.run.desk import Desk, Prompter
 from git_fabro.jobs.run.driver import Driver
 from git_fabro.jobs.run.places import Places
 from git_fabro.jobs.run.run_hooks import RunHooks
 from git_fabro.jobs.run.setup import prepare_work_tree
 from git_fabro.jobs.run.workshop import Workshop
+from git_fabro.journal import Entry
 from git_fabro.store import RunLog
 from git_fabro.workflow.graph import Graph
 from git_fabro.workflow.records import Principal, RunResumed

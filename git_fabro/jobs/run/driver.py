@@ -15,18 +15,17 @@ from datetime import datetime, timedelta
 from git_fabro.blobs import referenced
 from git_fabro.checkpoint import codec
 from git_fabro.checkpoint.model import Oid
-from git_fabro.doors import WorkTree
 from git_fabro.handlers.call import Call, Interrupted, Notice, Parked, Result, Stop
 from git_fabro.handlers.table import run_node, simulate
-from git_fabro.jobs.run.workshop import Workshop
-from git_fabro.jobs.run.desk import Desk
 from git_fabro.jobs.run.branches import Branches
-from git_fabro.jobs.run.run_hooks import RunHooks, Verdict
+from git_fabro.jobs.run.desk import Desk
 from git_fabro.jobs.run.places import Places
+from git_fabro.jobs.run.run_hooks import RunHooks, Verdict
+from git_fabro.jobs.run.workshop import Workshop
 from git_fabro.store import LostLeaseError, RunLog
 from git_fabro.workflow import engine
 from git_fabro.workflow.engine import Done
-from git_fabro.workflow.graph import EXIT, START, WAIT, Graph, Node, NodeId
+from git_fabro.workflow.graph import EXIT, START, WAIT, Graph, Node
 from git_fabro.workflow.records import (
     Event,
     NodeFinished,
@@ -35,7 +34,7 @@ from git_fabro.workflow.records import (
     RunPaused,
     RunStopped,
 )
-from git_fabro.workflow.state import CANCELLED, SKIPPED, Json, Outcome, Position, RunState, failed
+from git_fabro.workflow.state import CANCELLED, Json, Outcome, Position, RunState, failed
 
 _MOST_FILES = 1000
 
