@@ -1,4 +1,4 @@
-"""Large values: out of the context into files of the run directory, and back. Bytes are named by hash."""
+"""Large values: out of the context into files of the run directory, and back."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import hashlib
 import re
 import threading
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 from git_fabro.checkpoint import codec, layout
-from git_fabro.errors import GitError
+from git_fabro.rundir import RunDirectory
 from git_fabro.workflow.state import Json, RunState
 
 _REFERENCE = re.compile(r"blob://sha256/(?P<digest>[0-9a-f]{64})(?P<json>#json)?\Z")
@@ -23,7 +22,7 @@ def digest_of(value: Json) -> str | None:
 
 
 def referenced(state: RunState) -> frozenset[str]:
-    """The digests of the values that the contexts of a state refer to."""
+    """The digests of the values that a state's contexts refer to."""
     contexts: list[Mapping[str, Json]] = [state.initial_context, state.line.context_values]
     for branch in state.branches.values():
         contexts += [branch.line.context_values, branch.context]
@@ -38,8 +37,8 @@ class Blobs:
     id ends in ``-`` and eight digits of the hash.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, directory: RunDirectory) -> None:
+        self._directory = directory
         self._names: dict[str, str] = {}  # digest -> id
         self._lock = threading.Lock()
 
@@ -74,14 +73,7 @@ class Blobs:
         return name
 
     def _store(self, name: str, digest: str, data: bytes) -> None:
-        path = self._folder / f"{name}.json"
-        part = path.with_name(f".{path.name}.part")
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            part.write_bytes(data)
-            part.replace(path)
-        except OSError as exc:
-            raise GitError(f"cannot write an artifact: {path}: {exc.strerror}") from exc
+        self._directory.write(f"artifacts/{name}.json", data)
         self._names = {d: n for d, n in self._names.items() if n != name} | {digest: name}
 
     def restore(self, files: Mapping[str, bytes]) -> None:
@@ -94,14 +86,11 @@ class Blobs:
         name = self._names.get(digest)
         if name is None:
             return None
-        try:
-            data = (self._folder / f"{name}.json").read_bytes()
-        except OSError:
-            return None
-        return data if hashlib.sha256(data).hexdigest() == digest else None
+        data = self._directory.read(f"artifacts/{name}.json")
+        return data if data is not None and hashlib.sha256(data).hexdigest() == digest else None
 
     def resolve(self, value: Json) -> Json:
-        """The value itself where a reference to it stands; a reference without its file stays."""
+        """The value where a reference to it stands; a reference without its file stays."""
         digest = digest_of(value)
         data = self.load(digest) if digest is not None else None
         if data is None:
@@ -110,7 +99,7 @@ class Blobs:
         return found
 
     def files(self, digests: Iterable[str]) -> dict[str, tuple[str, bytes]]:
-        """Id and bytes of some values by digest, for the metadata tree; what is gone is left out."""
+        """Id and bytes of some values by digest, for the metadata tree; what is gone is not there."""
         found: dict[str, tuple[str, bytes]] = {}
         for digest in digests:
             data = self.load(digest)
@@ -119,7 +108,7 @@ class Blobs:
         return found
 
     def name_of(self, value: Json) -> str | None:
-        """The file name of an offloaded value, below ``FABRO_ARTIFACTS``; None for any other value."""
+        """The file name of an offloaded value below ``FABRO_ARTIFACTS``; None for any other."""
         digest = digest_of(value)
         name = self._names.get(digest) if digest is not None else None
         return f"{name}.json" if name is not None else None

@@ -1,6 +1,6 @@
 """The run directory: where it is, what is in it, and how other processes leave requests there.
 
-Deleting it loses at most the node in flight. Only paths and small files; the journal has its own room.
+Deleting it loses at most the node in flight. What the journal holds is the journal's own room.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from git_fabro.checkpoint import codec, layout
 from git_fabro.checkpoint.model import RunId
 from git_fabro.errors import ConflictError, GitError, LeasedError, RecordError
 from git_fabro.git.discover import Repository
+from git_fabro.journal import JournalWriter
 
 _REQUEST = re.compile(r"(?P<kind>answer-(?P<gate>.+)|pause|stop)\.json\Z")
 _REQUEST_LIMIT_BYTES = 1024 * 1024
@@ -110,6 +111,10 @@ class RunDirectory:
             self.artifacts.mkdir(exist_ok=True)
         except OSError as exc:
             raise GitError(f"cannot make the run directory: {self.path}: {exc.strerror}") from exc
+
+    def open_journal(self) -> JournalWriter:
+        """The journal, to be appended to by the holder of the lease."""
+        return JournalWriter(self.journal)
 
     def lock(self) -> object:
         """Locks the directory until the value that comes back is gone, at the latest at our end.

@@ -74,8 +74,8 @@ class RunLog:
 
     def __post_init__(self) -> None:
         self.directory.create()
-        self.journal = journal.JournalWriter(self.directory.journal)
-        self.blobs = Blobs(self.directory.artifacts)
+        self.journal = self.directory.open_journal()
+        self.blobs = Blobs(self.directory)
 
     def begin_at(
         self, base: Oid, run_json: dict[str, Json], graph_source: bytes, first: Sequence[Event]

@@ -92,7 +92,7 @@ def run(
     drive = driving.Drive(
         lambda began: begin.run(plan, on_record=view.on_record, began=began), view, as_json=as_json
     )
-    return driving.detached(drive, plan.home, plan.run) if detach else drive.here()
+    return driving.detached(drive, plan.directory.path.parent, plan.run) if detach else drive.here()
 
 
 def _goal(goal: str | None, goal_file: Path | None) -> str | None:

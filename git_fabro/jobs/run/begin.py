@@ -54,7 +54,7 @@ class Plan:
     graph: Graph
     doors: Doors | None
     run: RunId
-    home: Path
+    directory: RunDirectory
     notes: tuple[str, ...]
     in_place: bool
 
@@ -93,14 +93,14 @@ def prepare(request: Request, doors: Doors | None) -> Plan:
         notes += _check_repository(doors, mode, in_place=in_place)
     elif not request.terms.dry_run and request.checkpoints:
         notes.append("not a git repository: the run has no checkpoints, only its journal")
-    home = rundir.home(repository, request.folder, request.environment)
+    home, run = rundir.home(repository, request.folder, request.environment), RunId(fresh_ulid())
     return Plan(
         request=replace(request, dirty=mode),
         loaded=loaded,
         graph=graph,
         doors=doors if uses_git else None,
-        run=RunId(fresh_ulid()),
-        home=home,
+        run=run,
+        directory=RunDirectory.of(home, run),
         notes=tuple(notes),
         in_place=in_place,
     )
@@ -202,7 +202,7 @@ def run(
         namespace="hidden" if _hides(doors) else "heads",
         required=settings.checkpoint_required,
     )
-    directory = RunDirectory.of(plan.home, plan.run)
+    directory = plan.directory
     if doors is not None:
         workflows.admit_digest(doors.repository, created.digest)
     log = opening.begin(doors, new, directory, session)
@@ -313,7 +313,7 @@ def _base(plan: Plan, session: Session) -> Oid:
         )
     if plan.request.dirty != CARRY or plan.in_place or doors.repository.work_tree is None:
         return head
-    tree = doors.snapshot_of_user(RunDirectory.of(plan.home, plan.run).path / "carry.index")
+    tree = doors.snapshot_of_user(plan.directory.path / "carry.index")
     if tree == doors.objects.tree_of(head):
         return head
     return doors.objects.write_commit(_base_commit(plan.run, tree, (head,), by, when))
