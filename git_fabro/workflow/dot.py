@@ -205,8 +205,10 @@ class _Parser:
         """Reads one statement; 1 if it opened a subgraph, else 0."""
         if kind == WORD and self._texts[self._at].lower() in _KEYWORDS:
             return self._keyword_statement()
+        if kind == "{":
+            return self._group('a group needs the word "subgraph" before it')
         if kind not in _NAMES:
-            self._refuse_statement(kind)
+            self._refuse_statement()
         if self._kinds[self._at + 1] == "=":
             key, offset = self._text(), self._offsets[self._at]
             self._at += 2
@@ -223,14 +225,25 @@ class _Parser:
             if self._kinds[self._at] == "--":
                 self._report("undirected_graph", 'write "digraph" and "->"')
             self._at += 1
+            if self._kinds[self._at] == "{" or self._is_keyword("subgraph"):
+                return self._group("edges to a group are not supported; write each edge")
             nodes.append(self._name())
         self._statements.append(EdgeStatement(tuple(nodes), self._attribute_lists()))
         return 0
 
+    def _group(self, message: str) -> int:
+        """Refuses a group, and reads what is in it as a subgraph."""
+        self._report("syntax", message)
+        if self._kinds[self._at] != "{":
+            return 0  # the word "subgraph" begins the next statement
+        self._statements.append(Open(self._offsets[self._at]))
+        self._at += 1
+        return 1
+
     def _keyword_statement(self) -> int:
         word, offset = self._texts[self._at].lower(), self._offsets[self._at]
         if word in {"digraph", "strict"}:
-            self._refuse_statement(WORD)
+            self._refuse_statement()
         self._at += 1
         if word == "subgraph":
             self._title()
@@ -242,18 +255,12 @@ class _Parser:
         self._statements.append(Defaults(word, self._attribute_lists()))
         return 0
 
-    def _refuse_statement(self, kind: str) -> None:
-        if kind == "{":
-            self._report("syntax", 'a group needs the word "subgraph" before it')
-        else:
-            self._unexpected("a statement")
+    def _refuse_statement(self) -> None:
+        self._unexpected("a statement")
         raise _SyntaxProblem
 
     def _name(self) -> Name:
         kind, offset = self._kinds[self._at], self._offsets[self._at]
-        if kind == "{" or self._is_keyword("subgraph"):
-            self._report("syntax", "edges to a group are not supported; write each edge")
-            raise _SyntaxProblem
         if kind not in _NAMES or self._is_keyword(*_KEYWORDS):
             self._unexpected("a node id")
             raise _SyntaxProblem

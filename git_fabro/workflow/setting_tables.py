@@ -123,7 +123,8 @@ class _Tables:
                 message = f"{quoted(dotted(here))} is not used by git-fabro"
                 self.problems.append(Problem(WARNING, "setting_unused", here, message))
             elif here not in _TABLES:
-                self._refuse_key(here, [known[-1] for known in _ALL if known[:-1] == path])
+                beside = [known[len(path)] for known in _ALL if known[: len(path)] == path]
+                self._refuse_key(here, beside)
             elif isinstance(value, Mapping):
                 self.walk(value, here)
             else:
