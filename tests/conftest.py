@@ -99,3 +99,7 @@ def repo(tmp_path: Path) -> GitRepo:
     made = GitRepo(path)
     made.git("init", "-q", "-b", "main")
     return made
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="the long tests at their full size")
