@@ -163,7 +163,7 @@ def trespasses(
     wrong: list[Trespass] = []
     heads: set[NodeId] = set()
     for edge in graph.outgoing(found.node):
-        if edge.target in heads or edge.target == found.join:
+        if edge.target in heads:
             wrong.append(Trespass(None, edge))
         heads.add(edge.target)
     for node, branch in branch_of.items():

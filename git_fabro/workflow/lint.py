@@ -338,7 +338,8 @@ def _check_loops(view: View) -> None:
 def _check_fan_outs(view: View) -> dict[NodeId, FanOut]:
     joins = fanout.find_joins(view.graph)
     found: dict[NodeId, FanOut] = {}
-    for parallel, join in joins.of.items():
+    for parallel in (name for name in view.graph.nodes if name in joins.of):
+        join = joins.of[parallel]
         if join is None:
             message = f"the branches of {quoted(parallel)} do not meet"
             view.findings.error("parallel_join", view.at(parallel), message)

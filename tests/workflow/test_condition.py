@@ -217,7 +217,7 @@ def test_numbers_of_any_size_are_compared(value: object) -> None:
 
 @pytest.mark.parametrize("piece", ["!", "&", "|", '"', "a&&", "a||", "(", "a=", " ", "\\", "a=b "])
 def test_a_long_text_is_read_in_linear_time(piece: str) -> None:
-    text = piece * (1_000_000 // len(piece))
+    text = piece * (200_000 // len(piece))
 
     for whole in (text, f"a{text}", f"a={text}", f'a="{text}'):
         try:
