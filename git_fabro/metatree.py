@@ -8,7 +8,6 @@ from git_fabro.checkpoint import codec, layout
 from git_fabro.checkpoint.model import Oid, TreeEntry
 from git_fabro.git.objects import Objects
 from git_fabro.workflow.records import Record
-from git_fabro.workflow.state import RunState
 
 _FILE, _FOLDER = 0o100644, 0o40000
 
@@ -85,20 +84,19 @@ class MetaTree:
 
     def write(
         self,
-        state: RunState,
+        checkpoint: bytes,
         records: Sequence[Record],
         artifacts: Mapping[str, tuple[str, bytes]],
     ) -> Oid:
         """Writes the tree of one meta commit.
 
         Args:
-            state: The fold of all records up to the last of these.
+            checkpoint: checkpoint.json: the fold of all records up to the last of these.
             records: Those since the former meta commit.
             artifacts: Offloaded values in use, by digest: id and bytes.
         """
         entries = dict(self._fixed)
         lines = b"".join(codec.record_line(record) for record in records)
-        checkpoint = codec.document(codec.state_to_json(state))
         for name, data in ((layout.CHECKPOINT_JSON, checkpoint), (layout.RECORDS, lines)):
             entries[name.encode()] = TreeEntry(_FILE, self._objects.write_blob(data))
         if self._nodes:

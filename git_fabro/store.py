@@ -8,6 +8,7 @@ lease. Beginning a run and taking one over are in ``opening``, reading without a
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -35,6 +36,7 @@ from git_fabro.workflow.records import (
 from git_fabro.workflow.state import Json, Position, RunState
 
 Clock = Callable[[], datetime]
+_NOTES_EVERY_S = 0.5
 
 
 class LostLeaseError(ConflictError):
@@ -70,6 +72,9 @@ class RunLog:
     journal: journal.JournalWriter = field(init=False)
     blobs: Blobs = field(init=False)
     lock: threading.RLock = field(default_factory=threading.RLock)
+    _states: codec.StateWriter = field(default_factory=codec.StateWriter)
+    _notes: dict[str, str] = field(default_factory=dict)
+    _notes_due: float = 0.0
     _kept: object = None
 
     def __post_init__(self) -> None:
@@ -256,12 +261,21 @@ class RunLog:
             patch_blob=patch.blob,
         )
         self.note(made, record.position)
-        try:
-            self.doors.annotate(
-                message.notes_of(self.run, record, run, meta), self.identity, self._when()
-            )
-        except (GitError, ConflictError) as exc:
-            self.notice("note_failed", f"no note on {run[:12]}: {exc.message}", level="info")
+        self._notes |= message.notes_of(self.run, record, run, meta)
+        self.write_notes()
+
+    def write_notes(self, *, at_once: bool = False) -> None:
+        """Writes the notes of the latest checkpoints, at most two times a second: they are derived."""
+        now = time.monotonic()
+        if self.doors is None or not self._notes or (now < self._notes_due and not at_once):
+            return
+        with self.lock:
+            texts, self._notes = self._notes, {}
+            self._notes_due = now + _NOTES_EVERY_S
+            try:
+                self.doors.annotate(texts, self.identity, self._when())
+            except (GitError, ConflictError) as exc:
+                self.notice("note_failed", f"notes are missing: {exc.message}", level="info")
 
     def adopt(self, work: WorkTree) -> None:
         """Commits that somebody made on this line meanwhile become checkpoints of their own.
@@ -321,6 +335,7 @@ class RunLog:
             events: What is recorded before ``lease.released``.
         """
         with self.lock:
+            self.write_notes(at_once=True)
             released = LeaseReleased(owner=self.holder.owner, lease=self.lease, reason=reason)
             if self.doors is None:
                 for event in (*events, released):
@@ -358,7 +373,7 @@ class RunLog:
 
     def write_copy(self, *, git_commit_sha: Oid | None) -> None:
         """The copy of the state in the run directory, with the commit that Git cannot hold."""
-        value = codec.state_to_json(self.state, git_commit_sha=git_commit_sha)
+        value = self._states.to_json(self.state, git_commit_sha=git_commit_sha)
         try:
             self.directory.write(layout.CHECKPOINT_JSON, codec.document(value))
         except GitError as exc:
@@ -427,9 +442,9 @@ class RunLog:
         """The next meta commit, on no ref yet: state, and all records that no meta commit holds."""
         assert self.doors is not None
         assert self.meta_tree is not None
-        tree = self.meta_tree.write(
-            self.state, self.unsealed, self.blobs.files(referenced(self.state))
-        )
+        checkpoint = codec.document(self._states.to_json(self.state))
+        artifacts = self.blobs.files(referenced(self.state))
+        tree = self.meta_tree.write(checkpoint, self.unsealed, artifacts)
         text = message.meta_message(
             subject,
             run=self.run,

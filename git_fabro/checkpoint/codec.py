@@ -201,10 +201,13 @@ def _encode(value: Any) -> Any:
 
 def outcome_to_json(outcome: Outcome) -> dict[str, Any]:
     """An outcome: status and usage always, the rest where it is not empty."""
-    found: dict[str, Any] = {"status": outcome.status, "usage": shape.to_json(outcome.usage)}
+    found: dict[str, Any] = {
+        "status": outcome.status,
+        "usage": None if outcome.usage is None else dict(outcome.usage),
+    }
     rest: dict[str, Any] = {
         "word": outcome.word,
-        "context_updates": shape.to_json(outcome.context_updates),
+        "context_updates": dict(outcome.context_updates),
         "preferred_label": outcome.preferred_label,
         "suggested_next_ids": list(outcome.suggested_next_ids),
         "notes": outcome.notes,
@@ -248,42 +251,76 @@ def outcome_from_json(value: Any, where: str) -> Outcome:
     return outcome
 
 
-_LINE_KEYS = (
-    "current_node",
-    "next_node_id",
-    "completed_nodes",
-    "node_retries",
-    "node_visits",
-    "context_values",
-    "loop_failure_signatures",
-    "restart_failure_signatures",
-    "unhandled",
-)
 #: Fields of a line that stand below ``pending`` where the line is the run's own.
 _LINE_IN_PENDING = ("ended", "failure", "next_edge", "open_visit")
 
 
+class StateWriter:
+    """States of one run as checkpoint.json, one after the other.
+
+    A state holds an outcome of every node so far, and a checkpoint changes one: the JSON of the others
+    is kept, so that a checkpoint costs what it changes.
+    """
+
+    def __init__(self) -> None:
+        self._outcomes: dict[int, tuple[Outcome, dict[str, Any]]] = {}
+
+    def to_json(self, state: RunState, *, git_commit_sha: str | None = None) -> dict[str, Any]:
+        """The state as a JSON object; the commit is null in Git, where it cannot be known."""
+        used: dict[int, tuple[Outcome, dict[str, Any]]] = {}
+        line = self._line(state.line, used)
+        pending: dict[str, Any] = {
+            "attempts": dict(state.attempts),
+            "branches": {
+                name: shape.to_json(replace(branch, line=Line()))
+                | {"line": self._line(branch.line, used)}
+                for name, branch in state.branches.items()
+            },
+            "deadlines": dict(state.deadlines),
+            "fan_outs": shape.to_json(state.fan_outs),
+            "gates": shape.to_json(state.gates),
+        } | {key: line.pop(key) for key in _LINE_IN_PENDING}
+        self._outcomes = used
+        return line | {
+            "git_commit_sha": git_commit_sha,
+            "initial_context": dict(state.initial_context),
+            "pending": pending,
+            "reason": state.reason,
+            "schema": layout.SCHEMA,
+            "seq": state.seq,
+            "started_at": state.started_at,
+            "status": state.status,
+            "timestamp": state.timestamp,
+        }
+
+    def _line(self, line: Line, used: dict[int, tuple[Outcome, dict[str, Any]]]) -> dict[str, Any]:
+        outcomes: dict[str, Any] = {}
+        for node, outcome in line.node_outcomes.items():
+            # The value itself is kept beside its JSON, so its id stays its own.
+            known = self._outcomes.get(id(outcome)) or (outcome, outcome_to_json(outcome))
+            used[id(outcome)] = known
+            outcomes[node] = known[1]
+        return {
+            "current_node": line.current_node,
+            "next_node_id": line.next_node_id,
+            "completed_nodes": list(line.completed_nodes),
+            "node_retries": dict(line.node_retries),
+            "node_visits": dict(line.node_visits),
+            "node_outcomes": outcomes,
+            "context_values": dict(line.context_values),
+            "loop_failure_signatures": dict(line.loop_failure_signatures),
+            "restart_failure_signatures": dict(line.restart_failure_signatures),
+            "unhandled": list(line.unhandled),
+            "ended": line.ended,
+            "failure": line.failure,
+            "next_edge": line.next_edge,
+            "open_visit": line.open_visit,
+        }
+
+
 def state_to_json(state: RunState, *, git_commit_sha: str | None = None) -> dict[str, Any]:
-    """A state as checkpoint.json; the commit is null in Git, where it cannot be known."""
-    line = _line_to_json(state.line)
-    pending: dict[str, Any] = {
-        "attempts": dict(state.attempts),
-        "branches": {name: _branch_to_json(branch) for name, branch in state.branches.items()},
-        "deadlines": dict(state.deadlines),
-        "fan_outs": shape.to_json(state.fan_outs),
-        "gates": shape.to_json(state.gates),
-    } | {key: line.pop(key) for key in _LINE_IN_PENDING}
-    return line | {
-        "git_commit_sha": git_commit_sha,
-        "initial_context": shape.to_json(state.initial_context),
-        "pending": pending,
-        "reason": state.reason,
-        "schema": layout.SCHEMA,
-        "seq": state.seq,
-        "started_at": state.started_at,
-        "status": state.status,
-        "timestamp": state.timestamp,
-    }
+    """A state as checkpoint.json, by itself."""
+    return StateWriter().to_json(state, git_commit_sha=git_commit_sha)
 
 
 def state_from_json(value: Any, where: str = layout.CHECKPOINT_JSON) -> RunState:
@@ -325,14 +362,6 @@ def check_schema(value: Any, where: str) -> None:
         )
 
 
-def _line_to_json(line: Line) -> dict[str, Any]:
-    found = {key: shape.to_json(getattr(line, key)) for key in _LINE_KEYS}
-    found["node_outcomes"] = {
-        node: outcome_to_json(outcome) for node, outcome in line.node_outcomes.items()
-    }
-    return found | {key: getattr(line, key) for key in _LINE_IN_PENDING}
-
-
 def _line_from_json(value: dict[str, Any], where: str) -> Line:
     outcomes = value.get("node_outcomes", {})
     if not isinstance(outcomes, dict):
@@ -343,11 +372,6 @@ def _line_from_json(value: dict[str, Any], where: str) -> Line:
     }
     line: Line = shape.from_json(Line, {**value, "node_outcomes": {}}, where)
     return replace(line, node_outcomes=found)
-
-
-def _branch_to_json(branch: Branch) -> dict[str, Any]:
-    found: dict[str, Any] = shape.to_json(replace(branch, line=Line()))
-    return found | {"line": _line_to_json(branch.line)}
 
 
 def _branch_from_json(value: Any, where: str) -> Branch:

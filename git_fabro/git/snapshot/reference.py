@@ -90,6 +90,7 @@ class ReferenceEngine:
         self._rules = rules
         self._stamp = Stamp(index)
         self._seen: tuple[tuple[int, ...], Contents] | None = None
+        self._written: tuple[tuple[int, ...], Oid] | None = None
         self._by_name = bool(rules.excludes) or rules.largest_bytes is not None
         self._told: set[bytes] = set()
 
@@ -103,11 +104,20 @@ class ReferenceEngine:
         self._stamp.begin()
         before = self._patiently(self._forget_young)
         notices = self._patiently(lambda: self._add(before))
-        tree = parse_oid(self._run("write-tree").decode("ascii").strip())
+        tree = self._tree()
         self._stamp.finish()
         untold = tuple(notice for notice in notices if notice.path not in self._told)
         self._told.update(notice.path for notice in untold)
         return Snapshot(tree, untold)
+
+    def _tree(self) -> Oid:
+        """The tree of the index; git is not asked again while the index is the very same file."""
+        if self._written is not None and self._written[0] == self._signature():
+            return self._written[1]
+        tree = parse_oid(self._run("write-tree").decode("ascii").strip())
+        if self._index.exists():
+            self._written = self._signature(), tree
+        return tree
 
     def set_index_to(self, tree: Oid) -> None:
         """Make the index hold a tree, keeping the stat data of what stays the same.

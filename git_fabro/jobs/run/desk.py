@@ -66,6 +66,7 @@ class Desk:
         for request in self.log.directory.pending_requests():
             self._take(request)
             request.path.unlink(missing_ok=True)
+        self.log.write_notes()
 
     def _take(self, request: Request) -> None:
         if request.kind == "answer":
