@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from git_fabro.errors import FabroError
@@ -15,10 +15,21 @@ from git_fabro.errors import FabroError
 _HARMFUL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
 )
+_COLOURS = {
+    "success": "32",
+    "applied": "32",
+    "partial_success": "33",
+    "blocked": "33",
+    "paused": "33",
+    "running": "36",
+    "fail": "31",
+    "interrupted": "31",
+    "stopped": "31",
+}
 
 
 def safe(text: str) -> str:
-    """Text that cannot move the cursor, colour, hide or reorder: such characters become ``\\xNN``."""
+    """Text that cannot move the cursor, colour, hide or reorder; such characters are escaped."""
     return _HARMFUL.sub(_escaped, text.encode("utf-8", "backslashreplace").decode())
 
 
@@ -34,14 +45,28 @@ def line(text: str) -> str:
 
 def out(text: str = "") -> None:
     """One line of results."""
-    sys.stdout.write(safe(text) + "\n")
+    _write(safe(text) + "\n")
+
+
+def _write(harmless: str) -> None:
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(harmless.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def names(values: Sequence[str], *, nul: bool) -> None:
+    """A list of names, one a line; or each as it is, ended by a NUL, for ``xargs -0``."""
+    for value in values:
+        if nul:
+            sys.stdout.write(value + "\0")
+        else:
+            out(value)
 
 
 def raw(data: bytes) -> None:
     """Bytes as they are: what somebody asked for by name, for a pipe."""
     sys.stdout.flush()
-    if sys.stdout.isatty():
-        sys.stdout.write(safe(data.decode("utf-8", "backslashreplace")))
+    if is_terminal():
+        _write(safe(data.decode("utf-8", "backslashreplace")))
         return
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
@@ -49,15 +74,18 @@ def raw(data: bytes) -> None:
 
 def document(value: Any) -> None:
     """One JSON document; nothing but JSON escapes is needed to make it harmless."""
-    text = json.dumps(value, ensure_ascii=not _is_utf8(), sort_keys=True, indent=2)
-    sys.stdout.write(_HARMFUL.sub(_json_escaped, text) + "\n")
+    _write(_json(value, indent=2) + "\n")
 
 
 def json_line(value: Any) -> None:
     """One JSON value a line, for streams."""
-    text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    sys.stdout.write(_HARMFUL.sub(_json_escaped, text) + "\n")
+    _write(_json(value, separators=(",", ":")) + "\n")
     sys.stdout.flush()
+
+
+def _json(value: Any, **form: Any) -> str:
+    text = json.dumps(value, ensure_ascii=not _is_utf8(), sort_keys=True, **form)
+    return _HARMFUL.sub(_json_escaped, text)
 
 
 def _json_escaped(match: re.Match[str]) -> str:
@@ -69,9 +97,15 @@ def _is_utf8() -> bool:
 
 
 def say(text: str) -> None:
-    """One line to standard error: progress, warnings, what is no result."""
-    sys.stderr.write(safe(text) + "\n")
-    sys.stderr.flush()
+    """One line to standard error: progress, warnings, what is no result. Never fails."""
+    encoding = sys.stderr.encoding or "utf-8"
+    shown = safe(text).encode(encoding, "backslashreplace").decode(encoding)
+    try:
+        sys.stderr.write(shown + "\n")
+        sys.stderr.flush()
+    except OSError:
+        # Nobody reads it any more, and what is being done is worth more than being told of it.
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - stays for the rest of the process
 
 
 def warn(text: str) -> None:
@@ -89,18 +123,57 @@ def error(exc: FabroError) -> None:
         hint(exc.hint)
 
 
-def columns(rows: Sequence[Sequence[str]], *, head: Sequence[str] = ()) -> Iterable[str]:
-    """Rows as aligned text; the last column is not padded."""
-    shown = [
-        [line(cell) for cell in row]
-        for row in ([list(head)] if head else []) + [list(r) for r in rows]
-    ]
-    if not shown:
-        return
-    widths = [max(len(row[i]) for row in shown) for i in range(len(shown[0]) - 1)]
+def is_terminal() -> bool:
+    """Whether a person reads standard output, through a pager or not."""
+    return sys.stdout.isatty() or bool(os.environ.get("GIT_PAGER_IN_USE"))
+
+
+def wants_colour(option: str | None, setting: str | None) -> bool:
+    """Whether to colour: the option, then ``NO_COLOR``, then the setting, then the terminal."""
+    if option is None and os.environ.get("NO_COLOR"):
+        return False
+    wanted = option or setting or "auto"
+    if wanted == "always":
+        return True
+    if wanted in ("never", "false", "no", "off", "0"):
+        return False
+    return is_terminal() and os.environ.get("TERM") != "dumb"
+
+
+def table(
+    rows: Sequence[Sequence[str]],
+    *,
+    head: Sequence[str] = (),
+    colour: int | None = None,
+    indent: str = "",
+) -> None:
+    """Rows as aligned text; the last column is not padded.
+
+    Args:
+        rows: Cells, as many in each row.
+        head: A row of headings.
+        colour: The column that holds statuses and is to be coloured; None is none.
+        indent: Stands before each row.
+    """
+    shown = [[line(cell) for cell in row] for row in ([head] if head else []) + list(rows)]
+    widths = [max(len(row[i]) for row in shown) for i in range(len(shown[0]))] if shown else []
     for row in shown:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        yield "  ".join([*cells, row[-1]]).rstrip()
+        cells = [
+            paint(row[i].ljust(widths[i]), row[i]) if i == colour else row[i].ljust(widths[i])
+            for i in range(len(row))
+        ]
+        _write(indent + "  ".join(cells).rstrip() + "\n")
+
+
+def paint(text: str, status: str) -> str:
+    """Text in the colour of a status."""
+    code = _COLOURS.get(status)
+    return f"\x1b[{code}m{text}\x1b[m" if code else text
+
+
+def painted(parts: Sequence[tuple[str, str]]) -> None:
+    """One line of parts, each in the colour of the status beside it; "" is no colour."""
+    _write("".join(paint(safe(text), status) for text, status in parts) + "\n")
 
 
 def duration(milliseconds: int) -> str:
@@ -116,12 +189,10 @@ def duration(milliseconds: int) -> str:
     return f"{minutes // 60}h{minutes % 60:02d}m"
 
 
-def wants_colour(setting: str | None) -> bool:
-    """Whether to colour standard output: ``NO_COLOR`` wins, then the setting, then the terminal."""
-    if os.environ.get("NO_COLOR"):
-        return False
-    if setting in ("always", "true"):
-        return setting == "always" or sys.stdout.isatty()
-    if setting in ("never", "false"):
-        return False
-    return sys.stdout.isatty()
+def near(word: str, known: Mapping[str, object] | Sequence[str]) -> str | None:
+    """The known name that was most likely meant, None if none is near."""
+    # Imported here: 4 ms that only those pay who mistype.
+    import difflib
+
+    found = difflib.get_close_matches(word, list(known), n=1)
+    return found[0] if found else None

@@ -2,69 +2,84 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from git_fabro.cli import driving, naming, render
+from git_fabro.cli import detaching, driving, naming, options, render, terminal
+from git_fabro.cli.progress import Progress
 from git_fabro.errors import RequestError
 from git_fabro.handlers import presets
 from git_fabro.jobs.run import begin
 from git_fabro.jobs.run.crew import Terms
 from git_fabro.workflow import settings
 
+Goal = Annotated[
+    str | None, typer.Option("--goal", metavar="TEXT", help="the goal, not the file's")
+]
+GoalFile = Annotated[
+    Path | None, typer.Option("--goal-file", metavar="FILE", help="a file with the goal")
+]
+Inputs = Annotated[
+    list[str] | None, typer.Option("-I", "--input", metavar="K=V", help="a value for the workflow")
+]
+Agent = Annotated[str | None, typer.Option("--agent", metavar="PRESET", help="a known agent")]
+AgentCommand = Annotated[
+    str | None, typer.Option("--agent-command", metavar="CMD", help="any other agent")
+]
+Model = Annotated[
+    str | None, typer.Option("--model", metavar="NAME", help="passed on to the agent")
+]
+Provider = Annotated[
+    str | None, typer.Option("--provider", metavar="NAME", help="passed on to the agent")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="simulate all nodes; no Git")]
+Dirty = Annotated[
+    str | None, typer.Option("--dirty", metavar="HOW", help="head, carry or in-place")
+]
+InPlace = Annotated[bool, typer.Option("--in-place", help="no work tree of the run's own")]
+NoCheckpoint = Annotated[bool, typer.Option("--no-checkpoint", help="keep only the journal")]
+MaxParallel = Annotated[
+    int | None, typer.Option("--max-parallel", min=1, metavar="N", help="branches at once")
+]
+Executor = Annotated[str, typer.Option("--executor", metavar="NAME", help="only: local")]
+
 
 def register(app: typer.Typer) -> None:
-    app.command(context_settings={"help_option_names": ["-h"]})(run)
+    app.command(context_settings=options.SETTINGS)(run)
 
 
 def run(
-    workflow: Annotated[str, typer.Argument(metavar="WORKFLOW", help="a file, or a name")],
-    goal: Annotated[str | None, typer.Option(help="the objective, in place of the file's")] = None,
-    goal_file: Annotated[Path | None, typer.Option(help="a file that holds the goal")] = None,
-    inputs: Annotated[
-        list[str], typer.Option("-I", "--input", metavar="K=V", help="an input")
-    ] = [],  # noqa: B006
-    labels: Annotated[list[str], typer.Option("--label", metavar="K=V", help="a label")] = [],  # noqa: B006
-    agent: Annotated[str | None, typer.Option(metavar="PRESET", help="a known agent")] = None,
-    agent_command: Annotated[
-        str | None, typer.Option(metavar="CMD", help="any other agent")
-    ] = None,
-    model: Annotated[str | None, typer.Option(help="passed on to the agent")] = None,
-    provider: Annotated[str | None, typer.Option(help="passed on to the agent")] = None,
-    auto_approve: Annotated[
-        bool, typer.Option("--auto-approve", help="answer gates by their first choice")
-    ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="simulate; no Git")] = False,
-    dirty: Annotated[
-        str | None,
-        typer.Option(metavar="head|carry|in-place", help="what to do with uncommitted changes"),
-    ] = None,
-    in_place: Annotated[bool, typer.Option("--in-place", help="no work tree of its own")] = False,
-    no_checkpoint: Annotated[
-        bool, typer.Option("--no-checkpoint", help="no checkpoints, only the journal")
-    ] = False,
-    detach: Annotated[
-        bool, typer.Option("-d", "--detach", help="in the background; prints the run id")
-    ] = False,
-    max_parallel: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="branches at once, at most")
-    ] = None,
-    executor: Annotated[str, typer.Option(help="local")] = "local",
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="no progress")] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="the summary as one JSON document")
-    ] = False,
+    workflow: options.Workflow,
+    goal: Goal = None,
+    goal_file: GoalFile = None,
+    inputs: Inputs = None,
+    labels: options.Labels = None,
+    agent: Agent = None,
+    agent_command: AgentCommand = None,
+    model: Model = None,
+    provider: Provider = None,
+    auto_approve: options.AutoApprove = False,
+    dry_run: DryRun = False,
+    dirty: Dirty = None,
+    in_place: InPlace = False,
+    no_checkpoint: NoCheckpoint = False,
+    detach: options.Detach = False,
+    max_parallel: MaxParallel = None,
+    executor: Executor = "local",
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    as_json: options.AsJson = False,
 ) -> int:
-    """Run a workflow: each finished node is a checkpoint."""
+    """Run a workflow; each finished node is a checkpoint."""
     if executor != "local":
         raise RequestError(f"no such executor: {executor}", hint="git fabro run --executor local")
+    place = naming.here()
     request = begin.Request(
         workflow=workflow,
-        folder=Path.cwd(),
-        environment=dict(os.environ),
+        folder=place.folder,
+        environment=place.environment,
         command_line=settings.command_line(
             goal=_goal(goal, goal_file),
             inputs=driving.pairs(inputs, "--input"),
@@ -81,26 +96,32 @@ def run(
             auto_approve=auto_approve,
             dry_run=dry_run,
             max_parallel=max_parallel,
-            prompter=None if detach else driving.prompter(),
+            prompter=None if detach else terminal.prompter(),
         ),
     )
-    plan = begin.prepare(request, naming.doors_or_none())
+    plan = begin.prepare(request, place.doors)
     for note in plan.notes:
         render.warn(note)
     driving.show_diagnostics(plan.loaded.diagnostics)
-    view = driving.Progress(quiet=quiet or detach)
+    view = Progress(quiet=quiet, verbose=verbose)
     drive = driving.Drive(
-        lambda began: begin.run(plan, on_record=view.on_record, began=began), view, as_json=as_json
+        lambda began: begin.run(plan, on_record=view.on_record, began=began),
+        as_json=as_json,
+        has_branch=plan.doors is not None,
     )
-    return driving.detached(drive, plan.directory.path.parent, plan.run) if detach else drive.here()
+    if detach:
+        return detaching.detached(drive, plan.directory.path, as_json=as_json)
+    return drive.here()
 
 
 def _goal(goal: str | None, goal_file: Path | None) -> str | None:
     if goal_file is None:
         return goal
     if goal is not None:
-        raise RequestError("both --goal and --goal-file were given")
+        raise RequestError("both --goal and --goal-file were given", hint="git fabro run -h")
     try:
-        return goal_file.read_text().strip()
-    except (OSError, UnicodeDecodeError) as exc:
-        raise RequestError(f"cannot read the goal: {goal_file}: {exc}") from exc
+        return goal_file.read_text(encoding="utf-8").strip()
+    except OSError as exc:
+        raise RequestError(f"cannot read the goal: {goal_file}: {exc.strerror}") from exc
+    except UnicodeDecodeError as exc:
+        raise RequestError(f"cannot read the goal: {goal_file}: not UTF-8") from exc

@@ -6,11 +6,11 @@ command's module, and Typer, are imported only once the command is known.
 
 from __future__ import annotations
 
-import difflib
 import os
 import signal
 import sys
 from importlib import import_module
+from typing import Any
 
 from git_fabro.cli import render
 from git_fabro.errors import FabroError
@@ -35,8 +35,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "workflow": ("workflow", "list workflows, or create one"),
 }
 _ALIASES = {"ps": "list", "inspect": "show"}
-#: Commands that only print: a closed pipe ends them silently, as it ends git's own.
-_READING = frozenset({"list", "show", "events", "validate", "graph"})
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -44,41 +42,65 @@ def main(argv: list[str] | None = None) -> int:
     name, *rest = [os.path.basename(sys.argv[0]), *sys.argv[1:]] if argv is None else ["", *argv]
     command = name.removeprefix("git-fabro").removeprefix("-")
     arguments = [command, *rest] if command and name.startswith("git-fabro-") else rest
+    if not os.environ.get("FABRO_TRACE"):
+        return _to_the_end(arguments)
+    from git_fabro.cli import tracing
+
+    ended = tracing.begin(arguments)
+    status = _to_the_end(arguments)
+    ended(status)
+    return status
+
+
+def _to_the_end(arguments: list[str]) -> int:
+    """One command line, until all it printed has been taken, or nobody wants it any more."""
     try:
         status = _dispatch(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return CLOSED_PIPE
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
+        status = CLOSED_PIPE
+    pager = sys.modules.get("git_fabro.cli.pager")
+    if pager is not None:
+        pager.end()
     return status
 
 
 def _dispatch(arguments: list[str]) -> int:
-    if not arguments or arguments[0] == "-h":
-        _summary()
+    if not arguments:
+        render.say("fatal: command is missing")
+        render.hint("git fabro -h")
         return USAGE
     first, rest = arguments[0], arguments[1:]
+    if first == "-h":
+        _summary()
+        return USAGE
     if first == "--version":
         render.out(f"git-fabro {VERSION}")
         return 0
     if first == "--help":
-        return _manual("git-fabro")
+        return _manual("git-fabro") or _summary()
     command = _ALIASES.get(first, first)
     if command not in COMMANDS:
-        near = difflib.get_close_matches(command, [*COMMANDS, *_ALIASES], n=1)
-        render.say(f"fatal: not a git-fabro command: {first}")
-        render.hint(f"git fabro {near[0]}" if near else "git fabro -h")
+        what = "option" if first.startswith("-") else "command"
+        known = ["-h", "--help", "--version"] if what == "option" else [*COMMANDS, *_ALIASES]
+        near = render.near(first, known)
+        render.say(f"fatal: no such {what}: {first}")
+        render.hint(f"git fabro {near}" if near else "git fabro -h")
         return USAGE
     return _guarded(command, rest)
 
 
 def _guarded(command: str, rest: list[str]) -> int:
     """One command, with the only place that turns errors into a status."""
-    if command in _READING:
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         return _invoke(command, rest)
     except FabroError as exc:
+        for diagnostic in getattr(exc, "diagnostics", ()):
+            render.say(diagnostic.render())
+        sys.stdout.flush()
         render.error(exc)
         return exc.status
     except KeyboardInterrupt:
@@ -88,7 +110,7 @@ def _guarded(command: str, rest: list[str]) -> int:
     except Exception as exc:
         if os.environ.get("FABRO_DEBUG"):
             raise
-        render.say(f"fatal: git-fabro has a bug: {type(exc).__name__}: {exc}")
+        render.say(f"fatal: git-fabro has a bug: {type(exc).__name__}: {render.line(str(exc))}")
         render.hint(f"please report it with the output of: FABRO_DEBUG=1 git fabro {command} ...")
         return FATAL
 
@@ -98,48 +120,70 @@ def _invoke(command: str, rest: list[str]) -> int:
     import typer
     from typer._click.exceptions import UsageError
 
-    if rest[:1] == ["--help"]:
-        return _manual(f"git-fabro-{command}")
+    from git_fabro.cli import usage
+
+    before = rest[: rest.index("--")] if "--" in rest else rest
     module = import_module(f"git_fabro.cli.{COMMANDS[command][0]}")
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     module.register(app)
-    asks_for_help = "-h" in rest[: rest.index("--")] if "--" in rest else "-h" in rest
+    parsed = typer.main.get_command(app)
+    name, meant = _meant(command, parsed, before)
+    if "--help" in before and _manual(f"git-fabro-{command}"):
+        return 0
+    if "-h" in before or "--help" in before:
+        usage.summary(name, meant)
+        return USAGE if "-h" in before else 0
     try:
-        status = app(
-            ["-h"] if rest[:1] == ["-h"] else rest,
-            prog_name=f"git fabro {command}",
-            standalone_mode=False,
-        )
+        status = parsed.main(_with_colour(rest), f"git fabro {command}", standalone_mode=False)
     except UsageError as exc:
-        render.say(f"fatal: {exc.format_message()}")
-        render.hint(f"git fabro {command} -h")
+        usage.refuse(name, meant, exc)
         return USAGE
     except typer.Exit as exc:
         return exc.exit_code
     except typer.Abort:
         return 128 + signal.SIGINT
-    return USAGE if asks_for_help else int(status or 0)
+    return int(status or 0)
 
 
-def _summary() -> None:
+def _meant(command: str, parsed: Any, words: list[str]) -> tuple[str, Any]:
+    """The command itself, or the subcommand of it that the first word names."""
+    below = getattr(parsed, "commands", {})
+    word = next((one for one in words if not one.startswith("-")), "")
+    return (f"{command} {word}", below[word]) if word in below else (command, parsed)
+
+
+def _with_colour(rest: list[str]) -> list[str]:
+    """The arguments with git's short forms spelled out: ``--color`` and ``--no-color``."""
+    spelled = {"--color": "--color=always", "--no-color": "--color=never"}
+    end = rest.index("--") if "--" in rest else len(rest)
+    return [spelled.get(one, one) for one in rest[:end]] + rest[end:]
+
+
+def _summary() -> int:
     render.out("usage: git fabro <command> [<args>]")
     render.out()
-    rows = [(name, what) for name, (_, what) in COMMANDS.items()]
-    for text in render.columns(rows):
-        render.out(f"   {text}")
+    render.table([(name, what) for name, (_, what) in COMMANDS.items()], indent="    ")
     render.out()
-    render.out(
-        "'git fabro <command> -h' is a summary, 'git fabro <command> --help' the manual page."
+    render.out("'git fabro <command> -h' is a summary of a command, '--help' its manual page.")
+    return 0
+
+
+def _manual(page: str) -> bool:
+    """Shows a manual page as git does for its own commands; False if there is none."""
+    import shutil
+    import subprocess
+
+    if shutil.which("man") is None:
+        return False
+    here = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    beside = (os.path.join(here, "man"), os.path.join(sys.prefix, "share", "man", "man1"))
+    files = [os.path.join(folder, f"{page}.1") for folder in beside]
+    found = next((file for file in files if os.path.isfile(file)), page)
+    sys.stdout.flush()
+    known = (
+        found != page or subprocess.run(["man", "-w", page], capture_output=True).returncode == 0
     )
-
-
-def _manual(page: str) -> int:
-    """Shows a manual page, as git does for its own commands."""
-    try:
-        os.execvp("man", ["man", page])
-    except OSError:
-        _summary()
-        return 0
+    return known and subprocess.run(["man", found]).returncode == 0
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from git_fabro.cli import control
+from git_fabro.cli import control, options
 
 
 def register(app: typer.Typer) -> None:
-    app.command(context_settings={"help_option_names": ["-h"]})(control.stop)
+    app.command(context_settings=options.SETTINGS)(control.stop)

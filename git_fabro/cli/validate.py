@@ -4,34 +4,34 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from git_fabro import workflows
-from git_fabro.cli import naming, render
+from git_fabro.cli import naming, options, render
 from git_fabro.handlers import table
 from git_fabro.workflow.diagnostic import Diagnostic
 
+Strict = Annotated[bool, typer.Option("--strict", help="warnings are errors")]
+
 
 def register(app: typer.Typer) -> None:
-    app.command(context_settings={"help_option_names": ["-h"]})(validate)
+    app.command(context_settings=options.SETTINGS)(validate)
 
 
 def validate(
-    workflow: Annotated[str, typer.Argument(metavar="WORKFLOW", help="a file, or a name")],
-    strict: Annotated[bool, typer.Option("--strict", help="warnings are errors")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="one JSON document")] = False,
+    workflow: options.Workflow, strict: Strict = False, as_json: options.AsJson = False
 ) -> int:
     """Check a workflow and print all diagnostics, sorted by place."""
-    doors, environment = naming.doors_or_none(), dict(os.environ)
-    top = doors.repository.top if doors is not None else Path.cwd()
-    path = workflows.find(workflow, folder=Path.cwd(), top=top, environment=environment)
+    place = naming.here()
+    top, environment = place.top, place.environment
+    path = workflows.find(workflow, folder=place.folder, top=top, environment=environment)
     loaded = workflows.load(path, top=top, environment=environment, kinds=table.own_kinds())
     found = loaded.diagnostics
     if as_json:
-        render.document({"file": str(loaded.path), "diagnostics": [_json(one) for one in found]})
+        file = os.path.relpath(loaded.path)
+        render.document({"file": file, "diagnostics": [_json(one) for one in found]})
     else:
         for one in found:
             render.out(one.render())

@@ -3,45 +3,49 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from git_fabro import rundir
-from git_fabro.cli import driving, naming, render
+from git_fabro.cli import driving, naming, options, render
 from git_fabro.errors import RequestError
-from git_fabro.jobs import look
+from git_fabro.jobs.look import Watch, Whole
 from git_fabro.workflow.state import RUNNING, SUBMITTED
 
 _POLL_S = 0.2
 
+Timeout = Annotated[
+    float | None, typer.Option("--timeout", min=0, metavar="S", help="seconds to wait at most")
+]
+
 
 def register(app: typer.Typer) -> None:
-    app.command(context_settings={"help_option_names": ["-h"]})(wait)
+    app.command(context_settings=options.SETTINGS)(wait)
 
 
 def wait(
-    run: Annotated[str | None, typer.Argument(metavar="[RUN]")] = None,
-    timeout: Annotated[
-        float | None, typer.Option(min=0, metavar="S", help="seconds to wait at most")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="one JSON document")] = False,
+    run: options.RunOrNone = None, timeout: Timeout = None, as_json: options.AsJson = False
 ) -> int:
-    """Wait until a run ends, is stopped, or asks a person; the exit status says which."""
-    doors = naming.doors_or_none()
-    home = rundir.home(doors.repository if doors else None, Path.cwd(), driving.environment())
-    chosen = naming.find_run(doors, home, run)
-    deadline = None if timeout is None else time.monotonic() + timeout
-    while (whole := look.look(doors, home, chosen)).status in (RUNNING, SUBMITTED):
-        if deadline is not None and time.monotonic() >= deadline:
-            raise RequestError(
-                f"run has not ended in time: {chosen}", hint=f"git fabro attach {chosen}"
-            )
-        time.sleep(_POLL_S)
+    """Wait until a run ends, rests, or asks a person; the exit status says which."""
+    place = naming.here()
+    chosen = naming.find_run(place, run)
+    whole = _wait(Watch(place.doors, place.home, chosen), timeout)
     if as_json:
-        render.document(driving.summary(chosen, whole.state) | {"status": whole.status})
+        has_branch = whole.run_tip is not None
+        ending = driving.summary(chosen, whole.state, has_branch=has_branch)
+        render.document(ending | {"status": whole.status})
     else:
         reason = f": {whole.state.reason}" if whole.state.reason else ""
         render.out(f"{chosen} {whole.status}{reason}")
-    return 1 if whole.status == look.INTERRUPTED else driving.exit_status(whole.state)
+    return driving.exit_status(whole.status)
+
+
+def _wait(watch: Watch, timeout: float | None) -> Whole:
+    deadline = None if timeout is None else time.monotonic() + timeout
+    while (whole := watch.look()).status in (RUNNING, SUBMITTED):
+        if deadline is not None and time.monotonic() >= deadline:
+            raise RequestError(
+                f"run has not ended in time: {whole.run}", hint=f"git fabro attach {whole.run}"
+            )
+        time.sleep(_POLL_S)
+    return whole

@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 
 from git_fabro import workflows
-from git_fabro.cli import naming, render
+from git_fabro.cli import naming, options, render
+from git_fabro.cli.naming import Here
 from git_fabro.errors import ConflictError, RequestError
 from git_fabro.handlers import table
 
@@ -35,64 +36,72 @@ digraph {identifier} {{
 """
 
 
+Nul = Annotated[bool, typer.Option("-z", help="only names, each ended by a NUL")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="letters, digits, - and _")]
+
+
 def register(app: typer.Typer) -> None:
-    settings = {"help_option_names": ["-h"]}
-    app.command("list", context_settings=settings)(list_workflows)
-    app.command("create", context_settings=settings)(create)
+    app.command("list", context_settings=options.SETTINGS)(list_workflows)
+    app.command("create", context_settings=options.SETTINGS)(create)
 
 
-def list_workflows(
-    as_json: Annotated[bool, typer.Option("--json", help="one JSON document")] = False,
-) -> int:
+def list_workflows(nul: Nul = False, as_json: options.AsJson = False) -> int:
     """List the workflows that can be named here."""
-    rows = []
-    for name, path in sorted(_found().items()):
-        loaded = workflows.load(
-            path, top=_top(), environment=dict(os.environ), kinds=table.own_kinds()
-        )
-        goal = loaded.graph.goal if loaded.graph is not None else "(has errors)"
-        rows.append({"name": name, "file": os.path.relpath(path), "goal": goal})
+    place = naming.here()
+    rows = [_row(place, name, path) for name, path in sorted(_found(place).items())]
     if as_json:
         render.document({"workflows": rows})
         return 0
-    for text in render.columns([(row["name"], row["file"], row["goal"]) for row in rows]):
-        render.out(text)
+    if nul:
+        render.names([row["name"] for row in rows], nul=True)
+        return 0
+    render.table([(row["name"], row["file"], row["goal"]) for row in rows])
     if not rows:
         render.say("no workflows here")
         render.hint("git fabro workflow create NAME")
     return 0
 
 
-def _top() -> Path:
-    doors = naming.doors_or_none()
-    return doors.repository.top if doors is not None else Path.cwd()
+def _row(place: Here, name: str, path: Path) -> dict[str, str]:
+    kinds = table.own_kinds()
+    try:
+        loaded = workflows.load(path, top=place.top, environment=place.environment, kinds=kinds)
+    except RequestError as exc:
+        return {"name": name, "file": os.path.relpath(path), "goal": f"({exc.message})"}
+    goal = loaded.graph.goal if loaded.graph is not None else "(has errors)"
+    return {"name": name, "file": os.path.relpath(path), "goal": goal}
 
 
-def _found() -> dict[str, Path]:
+def _found(place: Here) -> dict[str, Path]:
     """Workflows by name; of two of one name the nearest."""
     found: dict[str, Path] = {}
-    for place in workflows.places(_top(), dict(os.environ)):
-        for folder in sorted(place.glob("*/")):
+    top, environment = place.top, place.environment
+    for where in workflows.places(top, environment):
+        for name in sorted(one.name for one in where.glob("*/")):
             try:
-                path = workflows.find(
-                    folder.name, folder=Path.cwd(), top=_top(), environment=dict(os.environ)
-                )
+                path = workflows.find(name, folder=where, top=top, environment=environment)
             except RequestError:
+                # A folder without a workflow in it.
                 continue
-            found.setdefault(folder.name, path)
+            found.setdefault(name, path)
     return found
 
 
 def create(
-    name: Annotated[str, typer.Argument(metavar="NAME")],
-    as_json: Annotated[bool, typer.Option("--json", help="one JSON document")] = False,
+    name: Name,
+    as_json: options.AsJson = False,
 ) -> int:
     """Create a workflow that runs as it is."""
     if not _NAME.match(name):
-        raise RequestError(f"not a workflow name: {name}", hint="use letters, digits, - and _")
-    path = _top() / "fabro/workflows" / name / "workflow.fabro"
+        raise RequestError(
+            f"not a workflow name: {name}; letters, digits, - and _ make one",
+            hint="git fabro workflow create NAME",
+        )
+    path = naming.here().top / "fabro/workflows" / name / "workflow.fabro"
     if path.exists():
-        raise ConflictError(f"workflow exists: {os.path.relpath(path)}")
+        raise ConflictError(
+            f"workflow exists: {os.path.relpath(path)}", hint=f"git fabro validate {name}"
+        )
     identifier = "".join(part.capitalize() for part in re.split(r"[-_]", name)) or "Workflow"
     identifier = identifier if identifier[0].isalpha() else f"W{identifier}"
     try:

@@ -1,4 +1,4 @@
-"""Answers, pauses and stops from another process: left for the driver, or recorded where there is none."""
+"""Answers, pauses and stops from another process: left for the driver, or recorded without one."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def answer(place: Place, question: str, reply: Reply) -> str:
         ConflictError: somebody else has answered.
     """
     gate = _open_gate(place, question)
-    _check(question, gate, reply)
+    _check(place, question, gate, reply)
     if place.holder() is not None:
         _leave(place, question, gate, reply)
         return "left"
@@ -84,13 +84,15 @@ def _open_gate(place: Place, question: str) -> Gate:
     return gates[question]
 
 
-def _check(question: str, gate: Gate, reply: Reply) -> None:
-    if answer_event(question, gate, reply) is None:
-        choices = ", ".join(f"{one.key} ({one.label or one.target})" for one in gate.options)
-        raise RequestError(
-            f"no choice of {question}: {reply.text!r}; choices: {choices}",
-            hint=f"git fabro answer RUN {question} {gate.options[0].key if gate.options else 'TEXT'}",
-        )
+def _check(place: Place, question: str, gate: Gate, reply: Reply) -> None:
+    if answer_event(question, gate, reply) is not None:
+        return
+    choices = ", ".join(f"{one.key} ({one.label or one.target})" for one in gate.options)
+    first = gate.options[0].key if gate.options else "TEXT"
+    raise RequestError(
+        f"no choice of {question}: '{reply.text}'; choices: {choices}",
+        hint=f"git fabro answer {place.run} {question} {first}",
+    )
 
 
 def _leave(place: Place, question: str, gate: Gate, reply: Reply) -> None:

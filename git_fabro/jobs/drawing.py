@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from git_fabro.workflow import graph as kinds
 from git_fabro.workflow.graph import Edge, Graph, Node
@@ -25,13 +26,16 @@ _COLOURS = {FAIL: "#f4b6b6", PARTIAL: "#f4e3b6"}
 _GOOD, _NEXT = "#bfe3bf", "#b6d4f4"
 
 
-def text(graph: Graph, state: RunState | None) -> Iterator[str]:
-    """One line a node, from the start on, with its edges below it."""
+def text(graph: Graph, state: RunState | None) -> Iterator[tuple[tuple[str, str], ...]]:
+    """One line a node, from the start on, with its edges below it.
+
+    A line is parts of text, each with the status whose colour it is to have, "" for none.
+    """
     for node in _in_order(graph):
-        yield f"{node.id} ({node.kind}){_told(node, state)}"
+        yield (f"{node.id} ({node.kind})", ""), (_told(node, state), _status(node, state) or "")
         for edge in graph.outgoing(node.id):
             mark = "=>" if state is not None and _was_taken(edge, state) else "->"
-            yield f"  {mark} {edge.target}{_words(edge)}"
+            yield ((f"  {mark} {edge.target}{_words(edge)}", ""),)
 
 
 def _in_order(graph: Graph) -> Iterator[Node]:
@@ -62,7 +66,7 @@ def _told(node: Node, state: RunState | None) -> str:
 def _was_taken(edge: Edge, state: RunState) -> bool:
     """Whether the path so far went from one end to the other, one directly behind the other."""
     done = [*state.line.completed_nodes, *filter(None, [state.line.next_node_id])]
-    return (edge.source, edge.target) in zip(done, done[1:], strict=False)
+    return (edge.source, edge.target) in pairwise(done)
 
 
 def _words(edge: Edge) -> str:

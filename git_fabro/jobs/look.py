@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 from git_fabro import journal, lease, reading
 from git_fabro.checkpoint import codec, layout, message
@@ -14,10 +15,11 @@ from git_fabro.doors import Doors
 from git_fabro.errors import FabroError, NotFoundError, RecordError
 from git_fabro.rundir import RunDirectory
 from git_fabro.workflow import engine
-from git_fabro.workflow.records import Record
+from git_fabro.workflow.records import NodeFinished, Record
 from git_fabro.workflow.state import RUNNING, Json, RunState
 
 INTERRUPTED = "interrupted"
+_MOST_TOUCHED = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,18 +184,77 @@ def records(doors: Doors | None, home: Path, run: RunId) -> Iterator[Record | St
         yield entry.record
 
 
+class Watch:
+    """A run seen again and again; it is read anew only when its refs or its journal have moved."""
+
+    def __init__(self, doors: Doors | None, home: Path, run: RunId, *, after: int = 0) -> None:
+        self._doors, self._home, self._run = doors, home, run
+        self._seen: object = None
+        self._whole: Whole | None = None
+        self._read_at: object = None
+        self._last = after
+
+    def look(self) -> Whole:
+        """The run as it stands now; whether its driver lives is asked each time."""
+        mark = self._mark()
+        if self._whole is None or mark != self._seen:
+            self._whole, self._seen = look(self._doors, self._home, self._run), mark
+        elif self._whole.state.status == RUNNING:
+            status = self._live()
+            self._whole = replace(self._whole, status=status)
+        return self._whole
+
+    def new_records(self) -> Iterator[Record]:
+        """The records that were not given yet. Ask for them after ``look``, and none is missed."""
+        mark = self._mark()
+        if mark == self._read_at:
+            return
+        for one in records(self._doors, self._home, self._run):
+            if isinstance(one, Record) and one.seq > self._last:
+                self._last = one.seq
+                yield one
+        self._read_at = mark
+
+    def _live(self) -> str:
+        assert self._whole is not None
+        if self._doors is not None and self._whole.meta_tip is not None:
+            return _live_status(self._doors, self._run, self._whole.state)
+        locked = RunDirectory.of(self._home, self._run).is_locked()
+        return RUNNING if locked else INTERRUPTED
+
+    def _mark(self) -> object:
+        path = RunDirectory.of(self._home, self._run).journal
+        try:
+            found = path.stat()
+            size = (found.st_size, found.st_mtime_ns, found.st_ino)
+        except OSError:
+            size = (0, 0, 0)
+        tips = reading.tips_of(self._doors, self._run) if self._doors is not None else None
+        return tips, size
+
+
+Link = Literal["ok", "missing", "foreign", "none"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A checkpoint: its place in the timeline, both commits, and what its message says."""
+    """A checkpoint: its place in the timeline, both commits, and what its message says.
+
+    ``said`` is None for a commit made by hand. ``named_meta_commit`` is what its trailer says,
+    ``meta_commit`` the one on the run's own chain that belongs to it. ``link`` is ``ok``,
+    ``missing`` (the named one is not there), ``foreign`` (on another run's chain) or ``none``.
+    """
 
     ordinal: int
     run_commit: Oid
     said: message.CheckpointTrailers | None
     meta_commit: Oid | None
+    named_meta_commit: Oid | None
+    link: Link
 
 
 def timeline(doors: Doors, run: RunId) -> list[Found]:
-    """The checkpoints of a run, the oldest first, from the run branch and the names of hand commits.
+    """The checkpoints of a run, the oldest first: the commits of its branch above the base.
 
     Raises:
         NotFoundError: the run has no run branch.
@@ -201,12 +262,90 @@ def timeline(doors: Doors, run: RunId) -> list[Found]:
     tips = reading.tips_of(doors, run)
     if tips.run_tip is None:
         raise NotFoundError(f"the run has no branch here: {run}", hint="git fabro list -a")
-    base = reading.base_of(doors, tips.meta_tip) if tips.meta_tip else None
+    meta_tip = reading.course_of(doors, tips).meta if tips.meta_tip else None
+    base = reading.base_of(doors, meta_tip) if meta_tip else None
+    chain = frozenset(doors.objects.history(meta_tip)) if meta_tip else frozenset()
+    by_hand = reading.named_by_hand(doors, meta_tip) if meta_tip else {}
     commits = list(doors.objects.history(tips.run_tip, stop=base))
-    named = reading.named_by_hand(doors, tips.meta_tip) if tips.meta_tip else {}
-    found: list[Found] = []
-    for number, commit in enumerate(reversed(commits), start=1):
+    return [
+        _found(doors, number, commit, by_hand.get(commit), chain)
+        for number, commit in enumerate(reversed(commits), start=1)
+    ]
+
+
+def _found(
+    doors: Doors, ordinal: int, commit: Oid, naming: Oid | None, chain: frozenset[Oid]
+) -> Found:
+    said = None
+    if naming is None:
         said = message.parse_checkpoint_message(doors.objects.read_commit(commit).message)
-        meta = named.get(commit) or (Oid(said.checkpoint) if said else None)
-        found.append(Found(ordinal=number, run_commit=commit, said=said, meta_commit=meta))
-    return found
+    named = Oid(said.checkpoint) if said is not None else None
+    link: Link = "ok" if naming is not None else "none"
+    if named is not None:
+        elsewhere: Link = "foreign" if doors.objects.exists(named) else "missing"
+        link = "ok" if named in chain else elsewhere
+    return Found(
+        ordinal=ordinal,
+        run_commit=commit,
+        said=said,
+        meta_commit=naming or (named if link == "ok" else None),
+        named_meta_commit=named,
+        link=link,
+    )
+
+
+def entry(doors: Doors, found: Found) -> dict[str, Json]:
+    """A checkpoint with all its keys, as ``show --json`` prints it (cli, 10)."""
+    said = found.said
+    commit = doors.objects.read_commit(found.run_commit)
+    finished = _finished(doors, found)
+    touched = finished.outcome.files_touched if finished is not None else ()
+    # The record names at most 1,000 paths; of more, and of commits by hand, the trees are asked.
+    counted = finished is not None and len(touched) < _MOST_TOUCHED
+    return {
+        "ordinal": found.ordinal,
+        "kind": "node" if said else "commit",
+        "node": said.node if said else None,
+        "visit": said.visit if said else None,
+        "status": said.status if said else None,
+        "at": engine.stamp_of(commit.when),
+        "duration_ms": finished.duration_ms if finished is not None else None,
+        "files_changed": len(touched) if counted else _changed(doors, found.run_commit),
+        "run_commit": found.run_commit,
+        "meta_commit": found.meta_commit,
+        "named_meta_commit": found.named_meta_commit,
+        "link": found.link,
+    }
+
+
+def _finished(doors: Doors, found: Found) -> NodeFinished | None:
+    """The record of the visit that a checkpoint ends; None where there is none to be read."""
+    if found.said is None or found.meta_commit is None:
+        return None
+    for record in reading.records_at(doors, found.meta_commit):
+        here = record.position is not None and record.position.node == found.said.node
+        if here and isinstance(record.event, NodeFinished):
+            return record.event
+    return None
+
+
+def _changed(doors: Doors, commit: Oid) -> int | None:
+    """How many paths differ from the commit before; None for a root, which has none before it."""
+    parents = doors.objects.parents(commit)
+    return len(doors.objects.diff(parents[0], commit)) if parents else None
+
+
+def interior(doors: Doors | None, home: Path, run: RunId) -> dict[str, str]:
+    """The nodes that ran inside fan-outs, and the outermost parallel node of each."""
+    outer: dict[str, str] = {}
+    for one in records(doors, home, run):
+        position = one.position if isinstance(one, Record) else None
+        if position is not None and position.branch is not None:
+            parallel = position.branch.partition("@")[0]
+            if position.node != parallel:
+                outer[position.node] = parallel
+    for node, parallel in outer.items():
+        while parallel in outer:
+            parallel = outer[parallel]
+        outer[node] = parallel
+    return outer

@@ -1,0 +1,32 @@
+"""Options and arguments that several commands share, each declared once."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+#: How every command is registered: ``-h`` is ours, and ``--help`` never reaches Typer.
+SETTINGS: dict[str, Any] = {"help_option_names": []}
+
+Run = Annotated[str, typer.Argument(metavar="RUN", help="an id, a prefix of one, or a workflow")]
+RunOrNone = Annotated[
+    str | None, typer.Argument(metavar="[RUN]", help="default: the run here, else the newest")
+]
+RunOption = Annotated[
+    str | None, typer.Option("--run", metavar="RUN", help="the run, where a word could be both")
+]
+Workflow = Annotated[str, typer.Argument(metavar="WORKFLOW", help="a file, or a name")]
+AsJson = Annotated[bool, typer.Option("--json", help="one JSON document")]
+AutoApprove = Annotated[
+    bool, typer.Option("--auto-approve", help="answer questions by their first choice")
+]
+Color = Annotated[str | None, typer.Option("--color", metavar="WHEN", help="always, auto or never")]
+Detach = Annotated[
+    bool, typer.Option("-d", "--detach", help="in the background; prints the run's id")
+]
+Labels = Annotated[list[str] | None, typer.Option("--label", metavar="K=V", help="a label")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="no progress")]
+Verbose = Annotated[
+    bool, typer.Option("-v", "--verbose", help="progress, where standard error is no terminal too")
+]
