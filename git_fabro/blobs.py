@@ -82,7 +82,7 @@ class Blobs:
             self._store(name, hashlib.sha256(data).hexdigest(), data)
 
     def load(self, digest: str) -> bytes | None:
-        """The bytes of an offloaded value; None if its file is gone or is not what its name says."""
+        """The bytes of an offloaded value; None if its file is gone or no longer fits."""
         name = self._names.get(digest)
         if name is None:
             return None
@@ -99,7 +99,7 @@ class Blobs:
         return found
 
     def files(self, digests: Iterable[str]) -> dict[str, tuple[str, bytes]]:
-        """Id and bytes of some values by digest, for the metadata tree; what is gone is not there."""
+        """Id and bytes of some values by digest, for the metadata tree; gone ones are left out."""
         found: dict[str, tuple[str, bytes]] = {}
         for digest in digests:
             data = self.load(digest)

@@ -140,7 +140,7 @@ class Doors:
                 left.unlink()
 
     def touched(self, tip: Oid, tree: Oid) -> tuple[str, ...]:
-        """The paths that differ between a commit and a tree, sorted; ``\\ooo`` where not UTF-8."""
+        r"""The paths that differ between a commit and a tree, sorted; ``\ooo`` where not UTF-8."""
         if self.objects.tree_of(tip) == tree:
             return ()
         return tuple(shown_path(change.path) for change in self.objects.diff(tip, tree))
@@ -266,7 +266,7 @@ def index_entries(listed: bytes) -> dict[str, TreeEntry]:
 
 
 def shown_path(path: bytes) -> str:
-    """A path as text: itself where it is UTF-8, else its other bytes as ``\\ooo``."""
+    r"""A path as text: itself where it is UTF-8, else its other bytes as ``\ooo``."""
     try:
         return path.decode()
     except UnicodeDecodeError:

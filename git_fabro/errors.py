@@ -3,7 +3,7 @@
 ::
 
     FabroError                     128   base; carries a hint
-    ├── RequestError               128   what was asked cannot be: unknown run, bad target, bad graph
+    ├── RequestError               128   what was asked cannot be: unknown run, bad graph
     │   └── NotFoundError          128   the thing that was named is not there
     ├── ConflictError              128   the repository is not as we read it; looking again may help
     │   ├── LeasedError            128   another process drives the run
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 
 class FabroError(Exception):
-    """Base of all errors: one line that says what and which, and a hint that names the next command."""
+    """Base of all errors: a line that says what and which, and a hint: the next command."""
 
     status = 128
 

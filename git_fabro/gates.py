@@ -1,4 +1,4 @@
-"""Answers to the questions of gates, as records: which text is which choice, and when time is up."""
+"""Answers to the questions of gates, as records: which text is which choice, when time is up."""
 
 from __future__ import annotations
 

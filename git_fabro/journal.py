@@ -1,4 +1,4 @@
-"""The journal: records that no meta commit holds yet, one wrapped record a line, in the run directory."""
+"""The journal of a run directory: records that no meta commit holds yet, one wrapped a line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tree of a meta commit, kept between checkpoints so that only what changed is written again."""
+"""The tree of a meta commit, kept between checkpoints: only what changed is written again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operation log: what moved from where to where, each entry holding all that it moved away from."""
+"""The operation log: what moved from where to where; an entry holds all that it moved away from."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TRIES = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkTreeChange:
-    """A work tree before and after: two commits, each a whole state; None where nothing was kept."""
+    """A work tree before and after: two commits, each a whole state; None: not kept."""
 
     name: str
     before: Oid | None

@@ -1,4 +1,4 @@
-"""Reading runs without holding them: tips, links, states, records. Nothing here writes or repairs."""
+"""Reading runs without holding them: tips, links, states, records. Nothing is written here."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Tips:
 class Course:
     """How the metadata tip stands to the run tip (the manual, "The invariant").
 
-    ``meta`` is the meta commit to read. ``verdict`` is ``on`` course, ``forward`` (the ref is behind
-    the run tip's meta commit) or ``back`` (a checkpoint follows it: a rewind was interrupted).
+    ``meta`` is the meta commit to read. ``verdict`` is ``on`` course, ``forward`` (the ref is
+    behind the run tip's meta commit) or ``back`` (a checkpoint follows: an interrupted rewind).
     ``unrecorded`` are commits by hand above the last one that a meta commit knows, oldest first;
     ``ordinal`` counts the checkpoints below them.
     """

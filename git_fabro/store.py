@@ -2,7 +2,7 @@
 
 A checkpoint exists once the run branch holds a commit that is linked to a meta commit. ``save`` is
 the one place where that comes to be; ``seal`` and ``release`` move the same refs under the same
-lease. Beginning a run and taking one over are in ``opening``, reading without a lease in ``reading``.
+lease. Beginning a run and taking one over are in ``opening``, reading alone is in ``reading``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,13 @@ from datetime import UTC, datetime
 
 from git_fabro import journal, lease
 from git_fabro.blobs import Blobs, referenced
-from git_fabro.checkpoint import codec, layout, message
+from git_fabro.checkpoint import codec, layout
+from git_fabro.checkpoint.message import (
+    CheckpointTrailers,
+    checkpoint_message,
+    meta_message,
+    notes_of,
+)
 from git_fabro.checkpoint.model import Commit, Identity, Move, Oid, RunId, zero
 from git_fabro.checkpoint.secrets import Mask
 from git_fabro.doors import Doors, Tip, WorkTree
@@ -261,11 +267,11 @@ class RunLog:
             patch_blob=patch.blob,
         )
         self.note(made, record.position)
-        self._notes |= message.notes_of(self.run, record, run, meta)
+        self._notes |= notes_of(self.run, record, run, meta)
         self.write_notes()
 
     def write_notes(self, *, at_once: bool = False) -> None:
-        """Writes the notes of the latest checkpoints, at most two times a second: they are derived."""
+        """Writes the notes of the latest checkpoints, at most twice a second: they are derived."""
         now = time.monotonic()
         if self.doors is None or not self._notes or (now < self._notes_due and not at_once):
             return
@@ -280,7 +286,7 @@ class RunLog:
     def adopt(self, work: WorkTree) -> None:
         """Commits that somebody made on this line meanwhile become checkpoints of their own.
 
-        A tip that does not descend from ours is taken as it is, and the old one kept by an operation.
+        A tip that does not descend from ours is taken as it is; an operation keeps the old one.
 
         Raises:
             ConflictError: the refs moved while this was done.
@@ -445,7 +451,7 @@ class RunLog:
         checkpoint = codec.document(self._states.to_json(self.state))
         artifacts = self.blobs.files(referenced(self.state))
         tree = self.meta_tree.write(checkpoint, self.unsealed, artifacts)
-        text = message.meta_message(
+        text = meta_message(
             subject,
             run=self.run,
             seq=self.state.seq,
@@ -461,7 +467,7 @@ class RunLog:
         position, event = record.position, record.event
         assert position is not None
         assert isinstance(event, NodeFinished)
-        trailers = message.CheckpointTrailers(
+        trailers = CheckpointTrailers(
             run=self.run,
             node=position.node,
             status=event.outcome.status,
@@ -471,7 +477,7 @@ class RunLog:
             ordinal=self.ordinal + 1 if position.branch is None else None,
             branch=position.branch,
         )
-        return self._commit(tree, (tip.oid, *merged), message.checkpoint_message(trailers))
+        return self._commit(tree, (tip.oid, *merged), checkpoint_message(trailers))
 
     def _commit(self, tree: Oid, parents: tuple[Oid, ...], text: str) -> Oid:
         assert self.doors is not None

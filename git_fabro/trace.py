@@ -36,7 +36,7 @@ class Patch:
 
 
 def make_patch(printed: bytes, mask: Mask) -> Patch:
-    """A patch from what ``git diff-tree --numstat -p`` printed: the counts, a blank line, the patch.
+    """A patch from what ``git diff-tree --numstat -p`` printed: counts, a blank line, the patch.
 
     Binary files count as files without lines. A patch that was cut has no blob name.
     """

@@ -229,7 +229,7 @@ def _read_includes(
 
 
 def _read_include(name: str, graph_path: Path, environment: Mapping[str, str]) -> str | None:
-    """The text of an included file, beside the workflow or in the user's folder; None: not there."""
+    """The text of an included file, beside the workflow or in the user's folder."""
     wanted = Path(os.path.expanduser(name))
     for folder in (graph_path.parent, user_folder(environment)):
         try:

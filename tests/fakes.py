@@ -1,4 +1,4 @@
-"""Doors that die: each does what the real one does, then ends the process at the write it is told."""
+"""Doors that die: each does what the real one does, and ends the process at a given write."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class DyingRefs(Refs):
 
 
 class DyingDoors(Doors):
-    """The doors of a repository, the index of a snapshot and the files of a merge among the writes."""
+    """The doors of a repository; the index of a snapshot and the files of a merge are writes."""
 
     def snapshot(self, work: WorkTree) -> tuple[Oid, list[tuple[str, str]]]:
         taken = super().snapshot(work)

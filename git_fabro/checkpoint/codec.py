@@ -11,6 +11,7 @@ import re
 import typing
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from git_fabro.checkpoint import layout, shape
@@ -173,7 +174,7 @@ def records_from(data: bytes, where: str = layout.RECORDS) -> tuple[Record, ...]
     if any(len(line) > LINE_LIMIT_BYTES for line in lines):
         raise RecordError(f"{where}: a line is longer than 4 MiB")
     found = tuple(record_from_json(parse_json(line, where), where) for line in lines)
-    for one, other in zip(found, found[1:], strict=False):
+    for one, other in pairwise(found):
         if other.seq != one.seq + 1:
             raise RecordError(f"{where}: record {other.seq} follows {one.seq}")
     return found
@@ -258,8 +259,8 @@ _LINE_IN_PENDING = ("ended", "failure", "next_edge", "open_visit")
 class StateWriter:
     """States of one run as checkpoint.json, one after the other.
 
-    A state holds an outcome of every node so far, and a checkpoint changes one: the JSON of the others
-    is kept, so that a checkpoint costs what it changes.
+    A state holds an outcome of every node so far, and a checkpoint changes one: the JSON of the
+    others is kept, so that a checkpoint costs what it changes.
     """
 
     def __init__(self) -> None:

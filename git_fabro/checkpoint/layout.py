@@ -1,4 +1,4 @@
-"""Every ref, path and trailer name that git-fabro uses, and the grammar of ids. Nothing else spells them."""
+"""Every ref, path and trailer name of git-fabro, and the grammar of ids, spelt only here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The values that stand for what Git holds: object names, commits, ref moves, the link of a checkpoint."""
+"""The values that stand for what Git holds: object names, identities, commits, ref moves."""
 
 from __future__ import annotations
 

@@ -15,8 +15,8 @@ from typing import Protocol
 from git_fabro.checkpoint.model import Oid
 from git_fabro.checkpoint.secrets import Mask
 from git_fabro.workflow.graph import Edge, Graph, Node
-from git_fabro.workflow.settings import Settings
 from git_fabro.workflow.records import Event
+from git_fabro.workflow.settings import Settings
 from git_fabro.workflow.state import Json, Outcome, Position, RunState
 
 

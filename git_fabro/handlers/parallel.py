@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from git_fabro.handlers import fan_in
 from git_fabro.handlers.call import Call, Driver, Result
-from git_fabro.workflow import condition, engine
+from git_fabro.workflow import conclusion, condition, engine
 from git_fabro.workflow.graph import FAN_IN, FanOut, NodeId
 from git_fabro.workflow.records import BranchPlan, ParallelFinished, ParallelStarted
 from git_fabro.workflow.state import FAIL, SKIPPED, SUCCESS, Branch, Json, Outcome, RunState, failed
@@ -60,7 +60,7 @@ def _finished(driver: Driver, visit: str) -> ParallelFinished:
         won = next((name for name, status in statuses.items() if status == SUCCESS), None)
     began = engine.moment(opened.started_at)
     return ParallelFinished(
-        status=engine.join_status(opened.join_policy, list(statuses.values())),
+        status=conclusion.join_status(opened.join_policy, list(statuses.values())),
         won=won,
         branches=opened.branches,
         duration_ms=int((driver.now() - began).total_seconds() * 1000),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from git_fabro.workflow import dot, draft, graph, kinds, lint
 from git_fabro.workflow.attributes import first_name
 from git_fabro.workflow.diagnostic import Diagnostic, Findings, has_errors, quoted
-from git_fabro.workflow.dot import Attribute, Close, Defaults, Document, NodeStatement, Open
+from git_fabro.workflow.document import Attribute, Close, Defaults, Document, NodeStatement, Open
 from git_fabro.workflow.graph import Edge, Graph, Node, NodeId, Place
 from git_fabro.workflow.settings import Settings
 from git_fabro.workflow.template import Names, in_prose

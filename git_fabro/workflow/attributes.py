@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from git_fabro.workflow.diagnostic import Findings, quoted
-from git_fabro.workflow.dot import Value
+from git_fabro.workflow.document import Value
 from git_fabro.workflow.graph import Scalar
 from git_fabro.workflow.tokens import DURATION, FLOAT, INTEGER, STRING, WORD
 

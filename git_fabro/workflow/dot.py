@@ -8,9 +8,19 @@ Source: workflow dialect, 1.2 and 1.3.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from git_fabro.workflow.diagnostic import Findings, quoted
+from git_fabro.workflow.document import (
+    Attribute,
+    Close,
+    Defaults,
+    Document,
+    EdgeStatement,
+    Name,
+    NodeStatement,
+    Open,
+    Statement,
+    Value,
+)
 from git_fabro.workflow.tokens import BAD, END, STRING, VALUES, WORD, tokenize, unescape
 
 #: After so many syntax errors the rest of a file is not read.
@@ -20,79 +30,7 @@ _KEYWORDS = frozenset({"digraph", "graph", "node", "edge", "subgraph", "strict"}
 _NAMES = frozenset({WORD, STRING})
 _ARROWS = frozenset({"->", "--"})
 _SEPARATORS = frozenset({",", ";"})
-
-
-# The statements are named tuples: a file of a megabyte holds a million, and a frozen dataclass
-# takes three times as long to make.
-
-
-class Value(NamedTuple):
-    """An attribute's value as it is meant; ``kind`` is its token's."""
-
-    text: str
-    kind: str
-    offset: int
-
-
-class Attribute(NamedTuple):
-    """``key = value``."""
-
-    key: str
-    offset: int
-    value: Value
-
-
-class Name(NamedTuple):
-    """A node's id where it is mentioned."""
-
-    id: str
-    offset: int
-
-
-class Defaults(NamedTuple):
-    """``graph [..]``, ``node [..]``, ``edge [..]``, and ``key = value`` as one of ``graph``."""
-
-    target: str
-    attributes: tuple[Attribute, ...]
-
-
-class NodeStatement(NamedTuple):
-    node: Name
-    attributes: tuple[Attribute, ...]
-
-
-class EdgeStatement(NamedTuple):
-    """``a -> b -> c [..]``: two or more ids."""
-
-    nodes: tuple[Name, ...]
-    attributes: tuple[Attribute, ...]
-
-
-class Open(NamedTuple):
-    """A subgraph begins."""
-
-    offset: int
-
-
-class Close(NamedTuple):
-    """The innermost open subgraph ends."""
-
-    offset: int
-
-
-Statement = Defaults | NodeStatement | EdgeStatement | Open | Close
-
-
-class Document(NamedTuple):
-    """A file's statements; ``offset`` is that of ``digraph``.
-
-    ``broken``: there were syntax errors, so that some statements may be missing.
-    """
-
-    name: str
-    offset: int
-    statements: tuple[Statement, ...]
-    broken: bool
+_STOPS = frozenset({END, "}"})
 
 
 def parse(findings: Findings) -> Document:
@@ -175,17 +113,17 @@ class _Parser:
         depth = 1
         while depth:
             kind = self._kinds[self._at]
-            if kind == END:
+            if kind == ";":
+                self._at += 1
+            elif kind == "}":
+                self._statements.append(Close(self._offsets[self._at]))
+                self._at += 1
+                depth -= 1
+            elif kind == END:
                 # What is never closed has swallowed the brace, and has been reported.
                 if not self._unclosed:
                     self._unexpected('"}"')
                 return
-            if kind == "}":
-                self._statements.append(Close(self._offsets[self._at]))
-                self._at += 1
-                depth -= 1
-            elif kind == ";":
-                self._at += 1
             else:
                 begin = self._at
                 try:
@@ -203,22 +141,21 @@ class _Parser:
 
     def _statement(self, kind: str) -> int:
         """Reads one statement; 1 if it opened a subgraph, else 0."""
-        if kind == WORD and self._texts[self._at].lower() in _KEYWORDS:
-            return self._keyword_statement()
-        if kind == "{":
+        if kind == WORD:
+            if self._texts[self._at].lower() in _KEYWORDS:
+                return self._keyword_statement()
+        elif kind == "{":
             return self._group('a group needs the word "subgraph" before it')
-        if kind not in _NAMES:
+        elif kind != STRING:
             self._refuse_statement()
         if self._kinds[self._at + 1] == "=":
-            key, offset = self._text(), self._offsets[self._at]
-            self._at += 2
-            value = self._value()
-            if value is not None:
-                self._statements.append(Defaults("graph", (Attribute(key, offset, value),)))
+            self._graph_attribute()
             return 0
         first = self._name()
-        if self._kinds[self._at] not in _ARROWS:
-            self._statements.append(NodeStatement(first, self._attribute_lists()))
+        following = self._kinds[self._at]
+        if following not in _ARROWS:
+            attributes = self._attribute_lists() if following == "[" else ()
+            self._statements.append(NodeStatement(*first, attributes))
             return 0
         nodes = [first]
         while self._kinds[self._at] in _ARROWS:
@@ -230,6 +167,13 @@ class _Parser:
             nodes.append(self._name())
         self._statements.append(EdgeStatement(tuple(nodes), self._attribute_lists()))
         return 0
+
+    def _graph_attribute(self) -> None:
+        key, offset = self._text(), self._offsets[self._at]
+        self._at += 2
+        value = self._value()
+        if value is not None:
+            self._statements.append(Defaults("graph", (Attribute(key, offset, *value),)))
 
     def _group(self, message: str) -> int:
         """Refuses a group, and reads what is in it as a subgraph."""
@@ -260,15 +204,18 @@ class _Parser:
         raise _SyntaxProblem
 
     def _name(self) -> Name:
-        kind, offset = self._kinds[self._at], self._offsets[self._at]
-        if kind not in _NAMES or self._is_keyword(*_KEYWORDS):
+        kind, text, offset = self._kinds[self._at], self._texts[self._at], self._offsets[self._at]
+        if kind == STRING:
+            text = unescape(text[1:-1])
+            if not text:
+                self._report("node_id_form", "a node id cannot be empty")
+        elif kind != WORD or text.lower() in _KEYWORDS:
             self._unexpected("a node id")
             raise _SyntaxProblem
-        text = self._text()
-        if kind == WORD and not text.isidentifier():
+        elif not text.isidentifier():
             text = self._bare(text, offset)
         self._at += 1
-        if self._kinds[self._at] == BAD and self._texts[self._at] == ":":
+        if kind == STRING and self._kinds[self._at] == BAD and self._texts[self._at] == ":":
             self._report("syntax", "ports are not supported")
             raise _SyntaxProblem
         return Name(text, offset)
@@ -310,7 +257,7 @@ class _Parser:
             self._at += 1
             value = self._value()
             if value is not None:
-                attributes.append(Attribute(key, offset, value))
+                attributes.append(Attribute(key, offset, *value))
         else:
             self._unexpected(f'"=" after {quoted(key)}')
             if kind == "[" or kind in _ARROWS:
@@ -357,13 +304,18 @@ class _Parser:
         """From a statement's begin to the next ``;``, line break outside of brackets, or ``}``."""
         depth = int(self._in_list)
         self._in_list = False
-        while (kind := self._kinds[self._at]) not in {END, "}"}:
-            if self._at > begin and depth == 0 and self._on_new_line():
+        kinds = self._kinds
+        while (kind := kinds[self._at]) not in _STOPS:
+            if depth == 0 and self._at > begin and self._on_new_line():
                 return
             self._at += 1
-            if kind == ";" and depth == 0:
-                return
-            depth = max(0, depth + (kind == "[") - (kind == "]"))
+            if kind == "[":
+                depth += 1
+            elif depth == 0:
+                if kind == ";":
+                    return
+            elif kind == "]":
+                depth -= 1
 
     def _on_new_line(self) -> bool:
         before = self._offsets[self._at - 1] + len(self._texts[self._at - 1])

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from git_fabro.workflow.attributes import first_name
 from git_fabro.workflow.diagnostic import Findings, quoted, suggestion
-from git_fabro.workflow.dot import (
+from git_fabro.workflow.document import (
     Attribute,
     Defaults,
     Document,
@@ -214,7 +214,9 @@ _ID_LETTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012
 
 def id_problem(name: str) -> str:
     """What is wrong with a node's id; empty if it can be part of ref names and paths."""
-    if not name or not _ID_LETTERS.issuperset(name):
+    if not name:
+        return ""  # the parser has refused it
+    if not _ID_LETTERS.issuperset(name):
         return 'may only use letters, digits, "_", "." and "-"'
     if len(name) > 100:
         return "is longer than 100 characters"

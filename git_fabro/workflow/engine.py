@@ -1,4 +1,4 @@
-"""The state machine: what a finished attempt means. Pure: draws and the clock arrive as arguments."""
+"""The state machine: what a finished attempt means. Draws and the clock arrive as arguments."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from git_fabro.workflow.graph import (
     FAN_IN,
     HUMAN,
     PARALLEL,
-    FanOut,
     Graph,
     Node,
     NodeId,
 )
 from git_fabro.workflow.records import AttemptFailed, Counted, Next, NodeFinished
-from git_fabro.workflow.routing import NO_EDGE, ON_FAILURE, Route
+from git_fabro.workflow.routing import ON_FAILURE, Route
 from git_fabro.workflow.state import (
     CANCELLED,
     DETERMINISTIC,
@@ -38,7 +37,6 @@ from git_fabro.workflow.state import (
     Line,
     Outcome,
     Position,
-    RunState,
 )
 
 evolve, replay = fold.evolve, fold.replay
@@ -48,7 +46,7 @@ Resolve = Callable[[Json], Json]
 
 VISIT_LIMIT, SIGNATURE_LIMIT, GOAL_GATE = "visit_limit", "signature_limit", "goal_gate"
 _TRANSIENT = frozenset({TRANSIENT, TIMED_OUT})
-_LIMIT = 3
+LIMIT = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +154,7 @@ def decide(
 
 
 def settle(node: Node, outcome: Outcome) -> Outcome:
-    """The outcome that counts: what is left of a retry, ``auto_status``, and a failure's signature."""
+    """The outcome that counts: the rest of a retry, ``auto_status``, a failure's signature."""
     if outcome.status == RETRY:
         if node.flag("allow_partial"):
             outcome = replace(outcome, status=PARTIAL, failure=None)
@@ -177,7 +175,7 @@ def settle(node: Node, outcome: Outcome) -> Outcome:
 
 
 def signature(node: NodeId, failure: Failure) -> str:
-    """``NODE|CLASS|REASON`` with what varies between two equal failures taken out (dialect, 5.5)."""
+    """``NODE|CLASS|REASON`` without what varies between two equal failures (dialect, 5.5)."""
     if failure.signature.startswith(f"{node}|"):
         return failure.signature
     reason = (failure.signature or failure.message).lower()
@@ -205,7 +203,7 @@ def _count(node: Node, ended: NodeFinished) -> NodeFinished:
 
 
 def _at_limit(graph: Graph, counted: Counted | None, after: Line) -> bool:
-    limit = graph.number("loop_restart_signature_limit", _LIMIT)
+    limit = graph.number("loop_restart_signature_limit", LIMIT)
     if counted is None or limit <= 0:
         return False
     table = (
@@ -237,7 +235,12 @@ def _way_out(
     fan_out = graph.fan_outs.get(node.id)
     if fan_out is None:
         return routing.route(
-            graph, node, after, after.node_outcomes[node.id], _lookup(after, resolve), draw=draw
+            graph,
+            node,
+            after,
+            after.node_outcomes[node.id],
+            context_lookup(after, resolve),
+            draw=draw,
         )
     joined = Route(fan_out.join, "join")
     if graph.nodes[fan_out.join].kind == FAN_IN or after.node_outcomes[node.id].status != FAIL:
@@ -247,7 +250,7 @@ def _way_out(
     return joined
 
 
-def _lookup(line: Line, resolve: Resolve) -> Callable[[str], Json]:
+def context_lookup(line: Line, resolve: Resolve) -> Callable[[str], Json]:
     context = line.context_values
     return lambda key: resolve(context.get(key))
 
@@ -334,122 +337,6 @@ def _ordinal(number: int) -> str:
     if number % 100 in (11, 12, 13):
         return f"{number}th"
     return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th') }"
-
-
-@dataclass(frozen=True, slots=True)
-class Conclusion:
-    """How a line ended: status, reason for people, and the visit to blame (None if it is good)."""
-
-    status: str
-    reason: str = ""
-    visit: str | None = None
-
-
-def conclude(graph: Graph, line: Line) -> Conclusion:
-    """What the run came to once nothing follows on its line (dialect, 5.3)."""
-    if line.ended == EXIT:
-        return _at_exit(graph, line)
-    return _broken_off(graph, line)
-
-
-def _at_exit(graph: Graph, line: Line) -> Conclusion:
-    mode = graph.text("on_failure", "route")
-    if mode == "succeed":
-        return Conclusion(SUCCESS)
-    if line.unhandled:
-        return Conclusion(
-            FAIL, f"unhandled failures: {', '.join(line.unhandled)}", line.unhandled[0]
-        )
-    outcomes = [line.node_outcomes[name] for name in set(line.completed_nodes)]
-    partial = any(outcome.status == PARTIAL for outcome in outcomes)
-    return Conclusion(PARTIAL if partial else SUCCESS)
-
-
-def _broken_off(graph: Graph, line: Line) -> Conclusion:
-    node = line.current_node or graph.start
-    visit = f"{node}@{line.node_visits.get(node, 1)}"
-    if graph.nodes[node].kind == EXIT:
-        gate = routing.unsatisfied_gate(graph, line)
-        if gate is not None:
-            blame = f"{gate}@{line.node_visits.get(gate, 1)}"
-            return Conclusion(FAIL, f"goal gate not satisfied: {blame}", blame)
-    if line.ended == VISIT_LIMIT:
-        target = _limited_target(graph, line, node)
-        return Conclusion(FAIL, limit_message(graph, line, target), visit)
-    blamed, outcome = (node, line.node_outcomes[node])
-    if graph.nodes[node].kind == CONDITIONAL:
-        name, outcome = routing.inherited(graph, line)
-        blamed = NodeId(name or node)
-        visit = f"{blamed}@{line.node_visits.get(blamed, 1)}"
-    failure = outcome.failure
-    if line.ended == SIGNATURE_LIMIT and failure is not None:
-        limit = graph.number("loop_restart_signature_limit", _LIMIT)
-        return Conclusion(FAIL, f"same failure {limit} times: {failure.signature}", visit)
-    if failure is None:
-        return Conclusion(FAIL, f"no edge of {node} can be taken", visit)
-    reason = f"{visit}: {failure.message}"
-    if line.ended == STRUCTURAL and failure.failure_class != STRUCTURAL:
-        reason = f"{visit}: restart refused: {failure.message}"
-    return Conclusion(FAIL, reason, visit)
-
-
-def _limited_target(graph: Graph, line: Line, node: NodeId) -> NodeId:
-    """The node that the visit limit kept from running: the first used-up one that could follow."""
-    targets = [edge.target for edge in graph.outgoing(node)]
-    targets += routing.retry_targets(graph, graph.nodes[node])
-    way = routing.route(
-        graph,
-        graph.nodes[node],
-        line,
-        line.node_outcomes[node],
-        _lookup(line, lambda v: v),
-        draw=0.0,
-    )
-    if way.target is not None:
-        targets.insert(0, way.target)
-    if graph.nodes[node].kind == EXIT:
-        gate = routing.unsatisfied_gate(graph, line)
-        targets += [
-            target for target in (gate and [routing.gate_target(graph, gate)]) or [] if target
-        ]
-    return next((target for target in targets if over_limit(graph, line, target)), node)
-
-
-def conclude_branch(graph: Graph, fan_out: FanOut, branch: NodeId, line: Line) -> Conclusion:
-    """What a branch of a fan-out came to (dialect, 6.2)."""
-    if line.next_node_id is None and line.ended:
-        return _broken_off(graph, line)
-    inside = fan_out.branches[branch]
-    gate = routing.unsatisfied_gate(graph, line)
-    if gate is not None and gate in inside:
-        visit = f"{gate}@{line.node_visits.get(gate, 1)}"
-        return Conclusion(FAIL, f"goal gate not satisfied: {visit}", visit)
-    if line.unhandled and graph.text("on_failure", "route") != "succeed":
-        return Conclusion(
-            FAIL, f"unhandled failures: {', '.join(line.unhandled)}", line.unhandled[0]
-        )
-    _, outcome = routing.inherited(graph, line)
-    return Conclusion(PARTIAL if outcome.status == PARTIAL else SUCCESS)
-
-
-def join_status(policy: str, statuses: list[str]) -> str:
-    """The status of a parallel node from those of its branches, skipped ones included (dialect, 6.2)."""
-    ran = [status for status in statuses if status != SKIPPED]
-    if policy == "first_success" and SUCCESS in ran:
-        return SUCCESS
-    if not any(status in GOOD for status in ran):
-        return FAIL
-    if policy == "first_success":
-        return PARTIAL
-    return SUCCESS if all(status == SUCCESS for status in ran) else PARTIAL
-
-
-def failed_visit(graph: Graph, state: RunState) -> NodeId:
-    """The node at which a failed run goes on when it is resumed."""
-    conclusion = conclude(graph, state.line)
-    if conclusion.visit is None:
-        return state.line.current_node or graph.start
-    return NodeId(conclusion.visit.rpartition("@")[0])
 
 
 def stamp(when: datetime) -> str:

@@ -231,7 +231,7 @@ class ParallelStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchFinished:
-    """The position is the parallel node's, with the branch; ``context`` holds the keys it changed."""
+    """The position is the parallel node's, with the branch; ``context``: the keys it changed."""
 
     kind: ClassVar[str] = "branch.finished"
     origin: ClassVar[Origin] = "core"
@@ -440,8 +440,8 @@ Event = Known | Unknown
 class Record:
     """One fact, appended in order, never changed.
 
-    ``at`` is RFC 3339 in UTC with milliseconds, 24 characters. ``extra`` keeps keys of the data that
-    this version does not know, so that nothing is lost when the record is written again.
+    ``at`` is RFC 3339 in UTC with milliseconds, 24 characters. ``extra`` keeps keys of the data
+    that this version does not know, so that nothing is lost when the record is written again.
     """
 
     seq: int

@@ -1,4 +1,7 @@
-"""Which edge a line takes next, and why. Source: the manual, git-fabro-workflow(7), "Choosing the edge"."""
+"""Which edge a line takes next, and why.
+
+Source: the manual, git-fabro-workflow(7), "Choosing the edge".
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ NO_EDGE, ON_FAILURE = "no_edge", "on_failure"
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The way out of a node: an edge, a jump (no edge), or an end (no target); ``reason`` says why."""
+    """The way out of a node: an edge, a jump (no edge), or an end (no target)."""
 
     target: NodeId | None
     reason: str
@@ -135,11 +138,11 @@ def route(
 
 
 def _or_end(graph: Graph, chosen: Route | None) -> Route:
-    """With ``on_failure=exit`` only a condition, or a conditional that may hold one, is followed."""
-    if chosen is not None and chosen.target is not None:
-        if chosen.reason == "condition" or graph.nodes[chosen.target].kind == CONDITIONAL:
-            return chosen
-    return Route(None, ON_FAILURE)
+    """With ``on_failure=exit`` only a condition, or a conditional that may hold one."""
+    if chosen is None or chosen.target is None:
+        return Route(None, ON_FAILURE)
+    asked = chosen.reason == "condition" or graph.nodes[chosen.target].kind == CONDITIONAL
+    return chosen if asked else Route(None, ON_FAILURE)
 
 
 def unsatisfied_gate(graph: Graph, line: Line) -> NodeId | None:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from git_fabro.workflow.graph import NodeId
 
-Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 SUCCESS, PARTIAL, FAIL, RETRY, SKIPPED = "success", "partial_success", "fail", "retry", "skipped"
 STATUSES = (SUCCESS, PARTIAL, FAIL, RETRY, SKIPPED)
@@ -77,7 +77,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a node came to, masked. ``word`` is a custom outcome word of an agent; status is success."""
+    """What a node came to, masked. With a custom outcome ``word`` the status is success."""
 
     status: str
     word: str = ""

@@ -23,7 +23,7 @@ from git_fabro.workflow.attributes import (
 )
 from git_fabro.workflow.condition import Condition
 from git_fabro.workflow.diagnostic import Findings, quoted, suggestion
-from git_fabro.workflow.dot import Attribute, Value
+from git_fabro.workflow.document import Attribute, Value
 from git_fabro.workflow.graph import Scalar
 from git_fabro.workflow.template import Names
 from git_fabro.workflow.tokens import STRING

@@ -139,13 +139,14 @@ def test_brackets_inside_strings_are_not_nesting() -> None:
     assert codec.parse_json(json.dumps({"a": "[" * 5000}).encode(), "x") == {"a": "[" * 5000}
 
 
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 JSON: Any = st.recursive(
     st.none()
     | st.booleans()
     | st.integers()
     | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(st.characters(exclude_categories=["Cs"])),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner),
+    | TEXT,
+    lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner),
     max_leaves=20,
 )
 

@@ -1,4 +1,4 @@
-"""The branches of a fan-out: each a line in a thread of its own, so many at once as the node allows."""
+"""The branches of a fan-out: each a line in its own thread, as many at once as the node allows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Protocol
 from git_fabro.handlers.call import Call, Interrupted, Parked, Stop
 from git_fabro.jobs.run.places import Places
 from git_fabro.store import RunLog
-from git_fabro.workflow import engine
+from git_fabro.workflow import conclusion, engine
 from git_fabro.workflow.graph import FanOut, Graph, NodeId
 from git_fabro.workflow.records import BranchFinished, QuestionCancelled
 from git_fabro.workflow.state import CANCELLED, FAIL, SKIPPED, SUCCESS, Json, Line, Position
@@ -189,7 +189,7 @@ class Branches:
     def _conclude(self, visit: str, name: str, call: Call) -> None:
         line = self._lines.log.state.branches[f"{visit}/{name}"].line
         fan_out: FanOut = self._lines.graph.fan_outs[call.node.id]
-        ended = engine.conclude_branch(self._lines.graph, fan_out, NodeId(name), line)
+        ended = conclusion.conclude_branch(self._lines.graph, fan_out, NodeId(name), line)
         failure: dict[str, Json] | None = None
         if ended.status == FAIL:
             blamed = (ended.visit or "").rpartition("@")[0]

@@ -1,4 +1,4 @@
-"""Putting a driver together around a run that this process holds, and what is left behind after it."""
+"""Putting a driver together around a run that this process holds, and tidying up behind it."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _driver(
     )
     desk = Desk(
         log=log,
-        on_stop=lambda cause: driver.stop(cause),
+        on_stop=lambda cause: driver.stop(cause),  # noqa: PLW0108 - the driver is made below
         auto_approve=terms.auto_approve or terms.dry_run,
         prompter=terms.prompter,
         principal=Principal(name=log.identity.name, email=log.identity.email),

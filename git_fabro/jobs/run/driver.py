@@ -23,7 +23,7 @@ from git_fabro.jobs.run.places import Places
 from git_fabro.jobs.run.run_hooks import RunHooks, Verdict
 from git_fabro.jobs.run.workshop import Workshop
 from git_fabro.store import LostLeaseError, RunLog
-from git_fabro.workflow import engine
+from git_fabro.workflow import conclusion, engine
 from git_fabro.workflow.engine import Done
 from git_fabro.workflow.graph import EXIT, START, WAIT, Graph, Node
 from git_fabro.workflow.records import (
@@ -34,7 +34,7 @@ from git_fabro.workflow.records import (
     RunPaused,
     RunStopped,
 )
-from git_fabro.workflow.state import CANCELLED, Json, Outcome, Position, RunState, failed
+from git_fabro.workflow.state import CANCELLED, FAIL, Json, Outcome, Position, RunState, failed
 
 _MOST_FILES = 1000
 
@@ -109,19 +109,17 @@ class Driver:
 
     def _conclude(self) -> None:
         state = self.log.state
-        conclusion = engine.conclude(self.graph, state.line)
+        ended = conclusion.conclude(self.graph, state.line)
         began = engine.moment(state.started_at)
         finished = RunFinished(
-            status=conclusion.status,
-            reason=conclusion.reason,
+            status=ended.status,
+            reason=ended.reason,
             unhandled=state.line.unhandled,
             duration_ms=int((self.now() - began).total_seconds() * 1000),
             head_sha=self.log.run_tip,
         )
-        self.log.release(
-            "finished", subject=f"finalize run ({conclusion.status})", events=(finished,)
-        )
-        self.hooks.tell("run_failed" if conclusion.status == "fail" else "run_complete", {})
+        self.log.release("finished", subject=f"finalize run ({ended.status})", events=(finished,))
+        self.hooks.tell("run_failed" if ended.status == FAIL else "run_complete", {})
 
     def stop(self, cause: str) -> None:
         """Ends whatever runs; safe in a signal handler."""
@@ -188,7 +186,7 @@ class Driver:
         return Position(node=node.id, visit=number, attempt=failed_so_far + 1, branch=branch)
 
     def _attempt(self, node: Node, position: Position, verdict: Verdict) -> tuple[Result, int]:
-        """One attempt; it begins with a record and, after a retry, with what is left of the delay."""
+        """One attempt; it begins with the rest of a retry's delay, then with a record."""
         visit = str(position)
         if verdict.outcome is not None:
             return Result(verdict.outcome), 0
@@ -283,7 +281,7 @@ class Driver:
 
     def _tell(self, node: Node, position: Position, event: NodeFinished) -> None:
         about = {**self.hooks.about(node, position), "status": event.outcome.status}
-        failed_now = event.outcome.status == "fail"
+        failed_now = event.outcome.status == FAIL
         self.hooks.tell("stage_failed" if failed_now else "stage_complete", about)
         self.hooks.tell("checkpoint_saved", about)
 

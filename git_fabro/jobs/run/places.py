@@ -24,8 +24,8 @@ _MOST_SUFFIXES = 1000
 class Places:
     """The work trees of a run's lines.
 
-    ``folder`` is where nodes run without Git: the user's own. ``in_place`` is whether the run's line
-    works in the user's tree, through a private index.
+    ``folder`` is where nodes run without Git: the user's own. ``in_place`` is whether the run's
+    line works in the user's tree, through a private index.
     """
 
     log: RunLog
@@ -152,8 +152,8 @@ class Places:
     def verify(self, *, keep_changes: bool) -> str:
         """Makes the run's work tree what the run tip holds; says what had to be done for it.
 
-        ``verified``: it held just that. ``restored``: it was gone. ``reset``: a killed node had left
-        changes, which are saved as an operation first. ``kept``: they stay, as somebody asked.
+        ``verified``: it held just that. ``restored``: it was gone. ``reset``: a killed node had
+        left changes, which are saved as an operation first. ``kept``: they stay, as asked.
         """
         place, doors = self.of(None), self.log.doors
         if doors is None:
@@ -188,7 +188,7 @@ class Places:
         return "reset"
 
     def forget_branches(self) -> None:
-        """Removes work trees of branches that a killed driver left; each is made again from its ref."""
+        """Removes work trees of branches that a killed driver left; each can be made again."""
         doors = self.log.doors
         root = os.path.realpath(self.log.directory.path / "branches")
         for linked in worktree.list_work_trees(doors.repository) if doors is not None else ():

@@ -18,7 +18,7 @@ from git_fabro.jobs.run.begin import session_of
 from git_fabro.jobs.run.crew import Resumption, Terms, work
 from git_fabro.reading import View
 from git_fabro.rundir import RunDirectory
-from git_fabro.workflow import engine
+from git_fabro.workflow import conclusion
 from git_fabro.workflow.graph import Graph
 from git_fabro.workflow.records import Record
 from git_fabro.workflow.settings import Settings
@@ -206,7 +206,7 @@ def _resumption(graph: Graph, seen: View) -> Resumption:
     """Which visits run anew: those in flight, or the one that ended the run in failure."""
     state = seen.state
     if state.status == FAIL:
-        node = engine.failed_visit(graph, state)
+        node = conclusion.failed_visit(graph, state)
         visit = f"{node}@{state.line.node_visits.get(node, 0) + 1}"
         return Resumption(after=state.seq, again=(visit,), unfinished=())
     lines = [state.line, *(branch.line for branch in state.branches.values() if not branch.status)]

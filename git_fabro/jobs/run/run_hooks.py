@@ -1,4 +1,4 @@
-"""The hooks of a run: commands of the settings that hear of its events, and may decide about some."""
+"""The hooks of a run: commands of the settings that hear of its events, and may decide some."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _matches(hook: HookSetting, about: Mapping[str, Json]) -> bool:
 def _call(
     hook: HookSetting, directory: Path, environment: Mapping[str, str], body: bytes
 ) -> tuple[int, bytes]:
-    """Exit status and standard output; a hook that does not end in time is killed with its group."""
+    """Exit status and standard output; a hook that does not end in time is killed."""
     folder = directory if directory.is_dir() else Path(os.sep)
     with subprocess.Popen(
         ["sh", "-c", hook.command],

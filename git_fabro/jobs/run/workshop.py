@@ -36,7 +36,7 @@ class Workshop:
     _told: set[str] = field(default_factory=set)
 
     def thread_of(self, node: Node, line: Line) -> tuple[str, str]:
-        """The fidelity and the thread of the node's next visit; empty for kinds without an agent."""
+        """Fidelity and thread of the node's next visit; empty for kinds without an agent."""
         if node.kind not in _ASKS_AN_AGENT:
             return "", ""
         edge = self._incoming(line)
