@@ -8,17 +8,25 @@ from hypothesis import strategies as st
 
 from git_fabro.workflow import dot, tokens
 from git_fabro.workflow.diagnostic import Findings
-from git_fabro.workflow.dot import Close, Defaults, EdgeStatement, NodeStatement, Open
+from git_fabro.workflow.document import (
+    Close,
+    Defaults,
+    Document,
+    EdgeStatement,
+    NodeStatement,
+    Open,
+    Statement,
+)
 
 MEGABYTE = 1_000_000
 
 
-def read(text: str) -> tuple[dot.Document, Findings]:
+def read(text: str) -> tuple[Document, Findings]:
     findings = Findings("f", text)
     return dot.parse(findings), findings
 
 
-def statements(text: str) -> tuple[dot.Statement, ...]:
+def statements(text: str) -> tuple[Statement, ...]:
     document, findings = read(text)
     assert findings.sorted() == ()
     return document.statements
@@ -202,6 +210,11 @@ def test_windows_line_ends_are_line_ends() -> None:
             + 'digraph { a [x="b] }\n'
             + 20 * " ",
             id="unclosed string",
+        ),
+        pytest.param(
+            'digraph { "" }',
+            'f:1:11: a node id cannot be empty [node_id_form]\ndigraph { "" }\n' + 10 * " ",
+            id="empty id",
         ),
         pytest.param(
             "digraph { a build-it }",
