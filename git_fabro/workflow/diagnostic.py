@@ -103,8 +103,8 @@ class Findings:
 
 
 def clean(text: str) -> str:
-    """The text without a byte order mark, its lines ending in a line feed."""
-    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    """The text without a byte order mark, its line ends as line feeds."""
+    return text.removeprefix("\ufeff").replace("\r\n", "\n")
 
 
 def in_order(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from git_fabro.workflow.attributes import parse_duration
 from git_fabro.workflow.diagnostic import ERROR, WARNING, Severity, quoted, suggestion
+from git_fabro.workflow.layer import HOOK_TIMEOUT_S, Argument, HookSetting, Layer, SetupStep
 from git_fabro.workflow.toml_places import Path
 
 TRIGGERS = ("on_tool_write", "on_tool_write_complete", "on_subplan_spawn", "on_error")
@@ -32,62 +32,6 @@ EVENTS = (
 )
 _BLOCKING = frozenset({"run_start", "stage_start", "edge_selected"})
 _TOOL_EVENTS = frozenset({"pre_tool_use", "post_tool_use", "post_tool_use_failure"})
-_HOOK_TIMEOUT_S = 60.0
-_SETUP_TIMEOUT_S = 300.0
-
-Argument = str | tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HookSetting:
-    """A command that hears of an event; a blocking one may decide."""
-
-    name: str
-    event: str
-    command: str
-    matcher: str = ""
-    blocking: bool = False
-    timeout_s: float = _HOOK_TIMEOUT_S
-
-
-@dataclass(frozen=True, slots=True)
-class SetupStep:
-    """A command that prepares the work tree before the first node."""
-
-    script: str
-    environment: Mapping[str, str] = field(default_factory=dict)
-    timeout_s: float = _SETUP_TIMEOUT_S
-
-
-@dataclass(slots=True)
-class Layer:
-    """What one file, or the command line, says; None is nothing. Filled while a file is read.
-
-    A limit for the setup commands is beside them: it may stand in another layer.
-    """
-
-    goal: str | None = None
-    directory: str | None = None
-    workflow_file: str | None = None
-    exclude_globs: tuple[str, ...] | None = None
-    checkpoint_required: bool | None = None
-    auto_create_on: tuple[str, ...] | None = None
-    max_checkpoints: int | None = None
-    auto_prune: bool | None = None
-    setup: tuple[SetupStep, ...] | None = None
-    setup_timeout_s: float | None = None
-    variables: dict[str, str] = field(default_factory=dict)
-    author_name: str | None = None
-    author_email: str | None = None
-    artifacts: tuple[str, ...] | None = None
-    agent_preset: str | None = None
-    agent_command: tuple[Argument, ...] | None = None
-    agent_timeout_s: float | None = None
-    model: str | None = None
-    provider: str | None = None
-    environment: dict[str, str] = field(default_factory=dict)
-    hooks: tuple[HookSetting, ...] | None = None
-    sandbox_provider: str | None = None
 
 
 class Problem(NamedTuple):
@@ -310,7 +254,7 @@ class _Tables:
     ) -> HookSetting | None:
         command = self._either(path, table, "command", "script", self.text)
         name = self._either(path, table, "name", "id", self.text) if _names(table) else event
-        timeout = _HOOK_TIMEOUT_S
+        timeout = HOOK_TIMEOUT_S
         if "timeout" in table or "timeout_ms" in table:
             key = "timeout" if "timeout" in table else "timeout_ms"
             self._either(path, table, "timeout", "timeout_ms", lambda _path, _value: None)

@@ -14,10 +14,11 @@ from typing import TypeVar
 from git_fabro.errors import RecordError
 from git_fabro.workflow.diagnostic import ERROR, Diagnostic, Findings
 from git_fabro.workflow.graph import Place
-from git_fabro.workflow.setting_tables import TRIGGERS, Argument, read_tables
-from git_fabro.workflow.setting_tables import HookSetting as HookSetting
-from git_fabro.workflow.setting_tables import Layer as Layer
-from git_fabro.workflow.setting_tables import SetupStep as SetupStep
+from git_fabro.workflow.layer import Argument
+from git_fabro.workflow.layer import HookSetting as HookSetting
+from git_fabro.workflow.layer import Layer as Layer
+from git_fabro.workflow.layer import SetupStep as SetupStep
+from git_fabro.workflow.setting_tables import TRIGGERS, read_tables
 from git_fabro.workflow.state import Json
 from git_fabro.workflow.toml_places import key_offsets, nearest_offset
 
