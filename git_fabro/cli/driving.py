@@ -41,7 +41,7 @@ def pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:
     for text in texts or ():
         key, separator, value = text.partition("=")
         if not separator or not key:
-            raise RequestError(f"{option} takes K=V, not: {text}")
+            raise RequestError(f"{option} takes K=V, not: {text}", hint=f"{option} KEY=VALUE")
         found[key] = value
     return found
 

@@ -213,6 +213,6 @@ def moment(text: str, option: str) -> str:
         when = datetime.fromisoformat(text)
     except ValueError:
         raise RequestError(
-            f"{option} takes a time such as 2026-03-01T10:00:00Z, not: {text}"
-        ) from (None)
+            f"{option} takes a time, not: {text}", hint=f"{option} 2026-03-01T10:00:00Z"
+        ) from None
     return engine.stamp(when.replace(tzinfo=when.tzinfo or UTC).astimezone(UTC))

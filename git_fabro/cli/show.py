@@ -143,8 +143,9 @@ def _show_node(doors: Doors | None, shown: Shown, node: str, *, as_json: bool) -
         render.document(value)
         return
     render.document(codec.outcome_to_json(outcome))
+    at = f" @{shown.found.ordinal}" if shown.found is not None else ""
     for name in files:
-        render.out(f"git fabro show {shown.whole.run} --node {node} --file {name}")
+        render.out(f"git fabro show {shown.whole.run}{at} --node {node} --file {name}")
 
 
 def _trace_files(doors: Doors | None, meta: Oid | None, node: str) -> Iterator[str]:

@@ -62,6 +62,8 @@ def _to_the_end(arguments: list[str]) -> int:
         os.dup2(null, sys.stdout.fileno())
         os.close(null)
         status = CLOSED_PIPE
+    except KeyboardInterrupt:
+        status = 128 + signal.SIGINT
     pager = sys.modules.get("git_fabro.cli.pager")
     if pager is not None:
         pager.end()
@@ -103,8 +105,6 @@ def _guarded(command: str, rest: list[str]) -> int:
         sys.stdout.flush()
         render.error(exc)
         return exc.status
-    except KeyboardInterrupt:
-        return 128 + signal.SIGINT
     except BrokenPipeError:
         raise
     except Exception as exc:
@@ -134,14 +134,12 @@ def _invoke(command: str, rest: list[str]) -> int:
         usage.summary(name, meant)
         return USAGE if "-h" in before else 0
     try:
-        status = parsed.main(_with_colour(rest), f"git fabro {command}", standalone_mode=False)
+        # Not main(), which turns a closed pipe into status 1 and Ctrl-C into an error of its own.
+        with parsed.make_context(f"git fabro {command}", _with_colour(rest)) as context:
+            status = parsed.invoke(context)
     except UsageError as exc:
         usage.refuse(name, meant, exc)
         return USAGE
-    except typer.Exit as exc:
-        return exc.exit_code
-    except typer.Abort:
-        return 128 + signal.SIGINT
     return int(status or 0)
 
 
