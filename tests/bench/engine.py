@@ -12,9 +12,14 @@ from pathlib import Path
 from tests.bench.pairs import Row, compare, timed
 
 NODES, FILES = 200, 1000
-LOOP = f"i=0; while [ $i -lt {NODES} ]; do true; git add -A; git commit -qm $i --allow-empty; i=$((i+1)); done"
+LOOP = (
+    f"i=0; while [ $i -lt {NODES} ]; do"
+    " true; git add -A; git commit -qm $i --allow-empty; i=$((i+1)); done"
+)
 _PROGRAM = [sys.executable, "-m", "git_fabro"]
-_STATEMENTS = "node [shape=parallelogram, script=true]; start [shape=Mdiamond]; exit [shape=Msquare]"
+_STATEMENTS = (
+    "node [shape=parallelogram, script=true]; start [shape=Mdiamond]; exit [shape=Msquare]"
+)
 
 
 def measure(pairs: int) -> list[Row]:

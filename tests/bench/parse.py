@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 
 from git_fabro.workflow import dot
+from git_fabro.workflow.diagnostic import Findings
 from tests.bench.pairs import Row, compare
 
 MEGABYTE = 1_000_000
 TEXTS = {
-    "nodes": "digraph {" + "n [shape=box, label=\"a b\"];" * (MEGABYTE // 29) + "}",
+    "nodes": "digraph {" + 'n [shape=box, label="a b"];' * (MEGABYTE // 29) + "}",
     "brackets": "[" * MEGABYTE,
     "braces": "digraph {" + "{" * MEGABYTE,
     "quotes": '"' * MEGABYTE,
@@ -24,7 +25,7 @@ def measure(pairs: int) -> list[Row]:
     return [
         compare(
             f"parse@1MB/{name}",
-            lambda text=text: dot.parse(text, "w.fabro"),
+            lambda text=text: dot.parse(Findings("w.fabro", text)),
             lambda: json.loads(peer),
             peer="json.loads of 1 MB",
             pairs=pairs,
