@@ -52,13 +52,15 @@ class Here:
         return next((value for value in found if value is not None), None)
 
 
-def here() -> Here:
-    """Where this process stands."""
+def here(path: Path | str = ".") -> Here:
+    """Where this process stands, or a folder as if it stood there."""
     try:
-        doors = Doors.open()
+        doors = Doors.open(path)
     except NotFoundError:
+        if not Path(path).is_dir():
+            raise
         doors = None
-    folder, environment = Path.cwd(), dict(os.environ)
+    folder, environment = Path(path).absolute(), dict(os.environ)
     home = rundir.home(doors.repository if doors is not None else None, folder, environment)
     return Here(doors=doors, home=home, folder=folder, environment=environment)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated
 
 import typer
@@ -166,7 +166,9 @@ def _json(doors: Doors | None, shown: Shown) -> dict[str, object]:
     return {
         "run": dict(whole.made_with) | {"status": whole.status},
         "state": codec.state_to_json(shown.state, git_commit_sha=commit),
-        "checkpoint": look.entry(doors, found) if doors is not None and found else None,
+        "checkpoint": asdict(look.checkpoint(doors, found))
+        if doors is not None and found
+        else None,
     }
 
 

@@ -294,28 +294,48 @@ def _found(
     )
 
 
-def entry(doors: Doors, found: Found) -> dict[str, Json]:
-    """A checkpoint with all its keys, as ``show --json`` prints it (cli, 10)."""
-    said = found.said
-    commit = doors.objects.read_commit(found.run_commit)
-    finished = _finished(doors, found)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """A checkpoint as ``show --json`` prints it (cli, 10).
+
+    ``kind`` is ``node``, or ``commit`` for one made by hand: then node, visit and status are None.
+    ``at`` is RFC 3339; the commits are named in full; ``link`` is as in ``Found``.
+    """
+
+    ordinal: int
+    kind: Literal["node", "commit"]
+    node: str | None
+    visit: int | None
+    status: str | None
+    at: str
+    duration_ms: int | None
+    files_changed: int | None
+    run_commit: Oid
+    meta_commit: Oid | None
+    named_meta_commit: Oid | None
+    link: Link
+
+
+def checkpoint(doors: Doors, found: Found) -> Checkpoint:
+    """A checkpoint with its time, its duration and how many files it changed."""
+    said, finished = found.said, _finished(doors, found)
     touched = finished.outcome.files_touched if finished is not None else ()
     # The record names at most 1,000 paths; of more, and of commits by hand, the trees are asked.
     counted = finished is not None and len(touched) < _MOST_TOUCHED
-    return {
-        "ordinal": found.ordinal,
-        "kind": "node" if said else "commit",
-        "node": said.node if said else None,
-        "visit": said.visit if said else None,
-        "status": said.status if said else None,
-        "at": engine.stamp_of(commit.when),
-        "duration_ms": finished.duration_ms if finished is not None else None,
-        "files_changed": len(touched) if counted else _changed(doors, found.run_commit),
-        "run_commit": found.run_commit,
-        "meta_commit": found.meta_commit,
-        "named_meta_commit": found.named_meta_commit,
-        "link": found.link,
-    }
+    return Checkpoint(
+        ordinal=found.ordinal,
+        kind="node" if said else "commit",
+        node=said.node if said else None,
+        visit=said.visit if said else None,
+        status=said.status if said else None,
+        at=engine.stamp_of(doors.objects.read_commit(found.run_commit).when),
+        duration_ms=finished.duration_ms if finished is not None else None,
+        files_changed=len(touched) if counted else _changed(doors, found.run_commit),
+        run_commit=found.run_commit,
+        meta_commit=found.meta_commit,
+        named_meta_commit=found.named_meta_commit,
+        link=found.link,
+    )
 
 
 def _finished(doors: Doors, found: Found) -> NodeFinished | None:
