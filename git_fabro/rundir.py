@@ -159,6 +159,20 @@ class RunDirectory:
         except OSError as exc:
             raise GitError(f"cannot write: {target}: {exc.strerror}") from exc
 
+    def write_trace(self, visit: str, files: Mapping[str, bytes]) -> None:
+        """Writes files of a visit's folder; whoever reads them waits for its record.
+
+        Raises:
+            GitError: the file system refuses.
+        """
+        folder = self.logs(visit)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            for name, data in files.items():
+                (folder / name).write_bytes(data)
+        except OSError as exc:
+            raise GitError(f"cannot write: {folder}: {exc.strerror}") from exc
+
     def read(self, name: str) -> bytes | None:
         """The bytes of one file, None if it is not there."""
         try:

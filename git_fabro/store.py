@@ -42,7 +42,7 @@ from git_fabro.workflow.records import (
 from git_fabro.workflow.state import Json, Position, RunState
 
 Clock = Callable[[], datetime]
-_NOTES_EVERY_S = 0.5
+_DERIVED_EVERY_S = 0.5
 
 
 class LostLeaseError(ConflictError):
@@ -80,7 +80,7 @@ class RunLog:
     lock: threading.RLock = field(default_factory=threading.RLock)
     _states: codec.StateWriter = field(default_factory=codec.StateWriter)
     _notes: dict[str, str] = field(default_factory=dict)
-    _notes_due: float = 0.0
+    _derived_due: float = 0.0
     _kept: object = None
 
     def __post_init__(self) -> None:
@@ -258,7 +258,6 @@ class RunLog:
         assert self.doors is not None
         assert self.meta_tip is not None
         run, meta = tip.oid, self.meta_tip
-        self.write_copy(git_commit_sha=run)
         made = CheckpointMade(
             git_commit_sha=run,
             meta_commit_sha=meta,
@@ -268,16 +267,17 @@ class RunLog:
         )
         self.note(made, record.position)
         self._notes |= notes_of(self.run, record, run, meta)
-        self.write_notes()
+        self.write_derived()
 
-    def write_notes(self, *, at_once: bool = False) -> None:
-        """Writes the notes of the latest checkpoints, at most twice a second: they are derived."""
+    def write_derived(self, *, at_once: bool = False) -> None:
+        """Writes what can be made again, at most twice a second: notes, and the copy of the state."""
         now = time.monotonic()
-        if self.doors is None or not self._notes or (now < self._notes_due and not at_once):
+        if self.doors is None or not self._notes or (now < self._derived_due and not at_once):
             return
         with self.lock:
+            self.write_copy(git_commit_sha=self.run_tip)
             texts, self._notes = self._notes, {}
-            self._notes_due = now + _NOTES_EVERY_S
+            self._derived_due = now + _DERIVED_EVERY_S
             try:
                 self.doors.annotate(texts, self.identity, self._when())
             except (GitError, ConflictError) as exc:
@@ -341,7 +341,7 @@ class RunLog:
             events: What is recorded before ``lease.released``.
         """
         with self.lock:
-            self.write_notes(at_once=True)
+            self.write_derived(at_once=True)
             released = LeaseReleased(owner=self.holder.owner, lease=self.lease, reason=reason)
             if self.doors is None:
                 for event in (*events, released):

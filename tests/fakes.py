@@ -118,6 +118,10 @@ class DyingDirectory(RunDirectory):
         super().write(name, data)
         FUSES[self.path].burn()
 
+    def write_trace(self, visit: str, files: Mapping[str, bytes]) -> None:
+        super().write_trace(visit, files)
+        FUSES[self.path].burn()
+
 
 #: The fuse of a run directory: the value itself is frozen.
 FUSES: dict[Path, Fuse] = {}

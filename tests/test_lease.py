@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from conftest import WHEN, GitRepo
 
 from git_fabro import lease
 from git_fabro.checkpoint.model import Identity, Move, Oid, RunId
@@ -14,6 +13,7 @@ from git_fabro.errors import LeasedError, NotFoundError, RecordError
 from git_fabro.git.discover import open_repository
 from git_fabro.git.objects import Objects, open_objects
 from git_fabro.git.refs import Refs
+from tests.conftest import WHEN, GitRepo
 
 RUN = RunId("01JKXYZ3F9QW8T5V2N7M4B6C1D")
 MINE, THEIRS = "01JKXYZ3F9QW8T5V2N7M4B6C1E", "01JKXYZ3F9QW8T5V2N7M4B6C1F"

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import pytest
-from conftest import GitRepo
 
 from git_fabro.errors import RequestError
 from git_fabro.git.discover import open_repository
 from git_fabro.git.snapshot.choose import choose_engine
+from tests.conftest import GitRepo
 
 
 def test_the_choice_says_why(repo: GitRepo) -> None:

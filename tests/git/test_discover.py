@@ -4,13 +4,13 @@ import os
 from pathlib import Path
 
 import pytest
-from conftest import GitRepo
 
 from git_fabro.checkpoint.model import Oid
 from git_fabro.errors import GitError, NotFoundError
 from git_fabro.git.discover import in_progress, open_repository
 from git_fabro.git.objects import open_objects
 from git_fabro.git.refs import Refs
+from tests.conftest import GitRepo
 
 
 @pytest.fixture(params=["git", "no git"])

@@ -5,11 +5,11 @@ import os
 from pathlib import Path
 
 import pytest
-from conftest import GitRepo
 
 from git_fabro.errors import RecordError
 from git_fabro.git.discover import open_repository
 from git_fabro.git.objects import Objects, open_objects
+from tests.conftest import GitRepo
 
 
 def opened(repo: GitRepo) -> Objects:

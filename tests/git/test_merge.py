@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import pytest
-from conftest import GitRepo
 
 from git_fabro.checkpoint.model import Oid
 from git_fabro.git.discover import open_repository
 from git_fabro.git.merge import Merge, merge_trees
 from git_fabro.git.objects import open_objects
+from tests.conftest import GitRepo
 
 BASE = {"a": "1\n2\n3\n4\n5\n6\n7\n", "b": "b\n", "gone": "g\n" * 20}
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import WHEN, GitRepo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from git_fabro.git.discover import open_repository
 from git_fabro.git.notes import all_notes, read_note, write_notes
 from git_fabro.git.objects import Objects, open_objects
 from git_fabro.git.refs import Refs
+from tests.conftest import WHEN, GitRepo
 
 BY = Identity("A. Tester", "tester@example.com")
 REF = "refs/notes/fabro"

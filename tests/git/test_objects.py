@@ -4,7 +4,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import WHEN, GitRepo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from git_fabro.checkpoint.model import Commit, Identity, Oid, TreeEntry
 from git_fabro.errors import MissingObjectError, RecordError, RequestError
 from git_fabro.git.discover import open_repository
 from git_fabro.git.objects import Objects, open_objects
+from tests.conftest import WHEN, GitRepo
 
 ME = Identity("A. Tester", "tester@example.com")
 EMPTY_SHA1 = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"

@@ -3,11 +3,11 @@ from __future__ import annotations
 import os
 
 import pytest
-from conftest import GitRepo
 
 from git_fabro.errors import GitError
 from git_fabro.git.discover import open_repository
 from git_fabro.git.program import LOCAL_VARIABLES, Git, find_git
+from tests.conftest import GitRepo
 
 
 def git() -> Git:

@@ -6,13 +6,13 @@ import threading
 from pathlib import Path
 
 import pytest
-from conftest import GitRepo
 
 from git_fabro.checkpoint.model import Move, Oid
 from git_fabro.errors import BusyError, GitError, MissingObjectError, StaleRefError
 from git_fabro.git.discover import open_repository
 from git_fabro.git.objects import open_objects
 from git_fabro.git.refs import Refs
+from tests.conftest import GitRepo
 
 ZERO = Oid("0" * 40)
 ONE, TWO = "refs/heads/fabro/run/ONE", "refs/heads/fabro/meta/ONE"

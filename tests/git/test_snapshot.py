@@ -7,11 +7,11 @@ import threading
 from pathlib import Path
 
 import pytest
-from conftest import GitRepo
 
 from git_fabro.git.discover import open_repository
 from git_fabro.git.snapshot.choose import rules_of
 from git_fabro.git.snapshot.reference import ReferenceEngine, Rules, seed_index
+from tests.conftest import GitRepo
 
 
 def own(repo: GitRepo, rules: Rules | None = None) -> ReferenceEngine:

@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import GitRepo
 
 from git_fabro.checkpoint.model import Oid
 from git_fabro.errors import ConflictError, GitError, NotFoundError
@@ -21,6 +20,7 @@ from git_fabro.git.worktree import (
     remove_work_tree,
     reset_work_tree,
 )
+from tests.conftest import GitRepo
 
 BRANCH = "fabro/run/X"
 

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from calls import Notices, a_call, a_graph, a_node, a_settings
 
 from git_fabro.errors import RequestError
 from git_fabro.handlers import agent
@@ -14,6 +13,7 @@ from git_fabro.handlers.call import Interrupted, Stop
 from git_fabro.workflow.condition import parse
 from git_fabro.workflow.graph import Edge, NodeId
 from git_fabro.workflow.state import Failure, Outcome
+from tests.handlers.calls import Notices, a_call, a_graph, a_node, a_settings
 
 
 def asked(tmp_path: Path, script: str, *, preset: str = "", text: str = "do it", **changes):

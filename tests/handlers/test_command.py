@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from calls import a_call, a_node
 
 from git_fabro.handlers import command
 from git_fabro.handlers.call import Interrupted, Stop
@@ -19,6 +18,7 @@ from git_fabro.workflow.state import (
     Failure,
     Outcome,
 )
+from tests.handlers.calls import a_call, a_node
 
 
 def outcome(status: str, output: str = "", stderr: str = "", failure: Failure | None = None):

@@ -11,9 +11,9 @@ import threading
 from pathlib import Path
 
 import pytest
-from calls import is_running, until
 
 from git_fabro.handlers.guardian import Guardian, end_leftovers, start_time
+from tests.handlers.calls import is_running, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from calls import a_graph, a_node, a_settings
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +21,7 @@ from git_fabro.handlers.preamble import (
 )
 from git_fabro.workflow.graph import Edge, Node, NodeId
 from git_fabro.workflow.state import Failure, Line, Outcome
+from tests.handlers.calls import a_graph, a_node, a_settings
 
 GRAPH = a_graph(
     a_node("plan", "agent"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from calls import a_settings
 
 from git_fabro.errors import RequestError
 from git_fabro.handlers.presets import (
@@ -16,6 +15,7 @@ from git_fabro.handlers.presets import (
     program_of,
     split_command,
 )
+from tests.handlers.calls import a_settings
 
 VALUES = {"model": "m1", "provider": "", "prompt_file": "/p", "thread": "", "node": "plan"}
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from calls import Groups, a_call, is_running, until
 
 from git_fabro.handlers.call import Interrupted, Stop
 from git_fabro.handlers.process import STREAM_BYTES, run_program
+from tests.handlers.calls import Groups, a_call, is_running, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from calls import a_graph, a_node
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from git_fabro.handlers.response import ROUTING, last_object_with, outcome_words
 from git_fabro.workflow.condition import parse
 from git_fabro.workflow.graph import Edge, NodeId
 from git_fabro.workflow.state import Failure, Outcome
+from tests.handlers.calls import a_graph, a_node
 
 
 @pytest.mark.parametrize(

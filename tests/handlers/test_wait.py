@@ -7,11 +7,11 @@ import time
 from pathlib import Path
 
 import pytest
-from calls import a_call
 
 from git_fabro.handlers import wait
 from git_fabro.handlers.call import Interrupted, Stop
 from git_fabro.workflow.state import SUCCESS, Outcome
+from tests.handlers.calls import a_call
 
 
 def test_a_deadline_that_has_passed_is_not_waited_for(tmp_path: Path) -> None:

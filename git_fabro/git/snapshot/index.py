@@ -2,8 +2,9 @@
 
 Git compares files with its index by size and times; on some builds times count by the second. A
 program that keeps modification times can swap in another file of the same size within that second,
-and git keeps the stale blob (traps: WT24). So the stat data of every entry that changed shortly
-before the last snapshot is dropped here, and git reads those files again.
+and git keeps the stale blob (traps: WT24). So entries that changed shortly before the last snapshot
+are compared here as finely as the index records them, by nanoseconds and inode; where that does not
+settle it, the stat data is dropped, and git reads the file again.
 
 Source: gitformat-index(5), versions 2 and 3.
 """
@@ -13,20 +14,47 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from git_fabro.errors import BusyError, GitError
 
-#: How far before the last snapshot an entry's ctime is still too young to be trusted.
+#: How far before the last snapshot an entry's ctime is still too young for git's comparison.
 SLACK_S = 2
+#: How far before it a ctime could still be that of a later change: file systems stamp by the tick.
+_TICK_NS = 50_000_000
 
 _NS = 1_000_000_000
 _STAT_LENGTH = 40
-_MODE_AT = 24
+_INODE_AT, _MODE_AT = 20, 24
 _GITLINK = 0o160000
 _ASSUME_VALID, _EXTENDED, _NAME_MASK = 0x8000, 0x4000, 0x0FFF
+
+
+@dataclass(frozen=True, slots=True)
+class Young:
+    """An entry that git's own comparison could be wrong about."""
+
+    at: int  # where it begins
+    name: bytes
+    ctime_ns: int
+    inode: int  # its lower 32 bits
+
+    def may_be_stale(self, top: bytes, last_ns: int) -> bool:
+        """Whether the file could be another one than the entry says, unseen by git.
+
+        Args:
+            top: The top of the work tree.
+            last_ns: When the last snapshot began.
+        """
+        if self.ctime_ns % _NS == 0 or self.ctime_ns >= last_ns - _TICK_NS:
+            return True
+        try:
+            found = os.lstat(os.path.join(top, self.name))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return found.st_ctime_ns != self.ctime_ns or found.st_ino & 0xFFFFFFFF != self.inode
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +63,7 @@ class Contents:
 
     newest_s: int  # the youngest ctime that an entry carries; 0: none carries one
     gitlinks: frozenset[bytes]
-    young: tuple[int, ...]  # where the entries begin whose ctime is not before the limit
+    young: tuple[Young, ...]  # the entries whose ctime is not before the limit
     is_split: bool  # most entries are in another file
 
 
@@ -68,7 +96,7 @@ def scan(data: bytes, object_format: str, *, since_s: int) -> Contents:
                 if ctime > newest:
                     newest = ctime
                 if ctime >= since_s:
-                    young.append(at)
+                    young.append(_young(data, at, data[at + start : at + start + length]))
             # Padded with one to eight NULs to a multiple of eight bytes.
             at += (start + length + 8) & ~7
     except (struct.error, ValueError) as exc:
@@ -77,16 +105,22 @@ def scan(data: bytes, object_format: str, *, since_s: int) -> Contents:
     return Contents(newest, frozenset(gitlinks), tuple(young), is_split)
 
 
+def _young(data: bytes, at: int, name: bytes) -> Young:
+    seconds, nanoseconds = struct.unpack_from(">II", data, at)
+    (inode,) = struct.unpack_from(">I", data, at + _INODE_AT)
+    return Young(at, name, seconds * _NS + nanoseconds, inode)
+
+
 def _extensions(data: bytes, at: int, end: int) -> Iterator[bytes]:
     while at + 8 <= end:
         yield data[at : at + 4]
         at += 8 + int.from_bytes(data[at + 4 : at + 8])
 
 
-def without_stat(data: bytes, places: tuple[int, ...], object_format: str) -> bytes:
+def without_stat(data: bytes, entries: Sequence[Young], object_format: str) -> bytes:
     """The index with the stat data of these entries dropped, modes kept, checksum renewed."""
     patched = bytearray(data)
-    for at in places:
+    for at in (entry.at for entry in entries):
         patched[at : at + _MODE_AT] = bytes(_MODE_AT)
         patched[at + _MODE_AT + 4 : at + _STAT_LENGTH] = bytes(_STAT_LENGTH - _MODE_AT - 4)
     length = 20 if object_format == "sha1" else 32
@@ -136,11 +170,11 @@ class Stamp:
         self._file = index.with_name(f"{index.name}.recorded")
         self._next = index.with_name(f"{index.name}.recording")
 
-    def last_s(self) -> int:
-        """Whole seconds since the epoch; without a snapshot so far, when git wrote the index."""
+    def last_ns(self) -> int:
+        """Nanoseconds since the epoch; without a snapshot so far, when git wrote the index."""
         for path in (self._file, self._index):
             try:
-                return path.stat().st_mtime_ns // _NS
+                return path.stat().st_mtime_ns
             except FileNotFoundError:
                 continue
         return 0

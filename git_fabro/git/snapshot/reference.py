@@ -104,11 +104,25 @@ class ReferenceEngine:
         self._stamp.begin()
         before = self._patiently(self._forget_young)
         notices = self._patiently(lambda: self._add(before))
+        self._patiently(self._settle)
         tree = self._tree()
         self._stamp.finish()
         untold = tuple(notice for notice in notices if notice.path not in self._told)
         self._told.update(notice.path for notice in untold)
         return Snapshot(tree, untold)
+
+    def _settle(self) -> None:
+        """Have the index written anew once all its files are older: until then git reads each again.
+
+        Files of the very second in which git wrote the index are compared by content, always. Git
+        itself settles that when it next writes, which it does not while nothing changes.
+        """
+        if self._seen is None:
+            return
+        (_, mtime_ns, _, _), contents = self._seen
+        written_s = mtime_ns // 1_000_000_000
+        if contents.newest_s >= written_s and int(time.time()) > written_s:
+            self._run("update-index", "--force-write-index")
 
     def _tree(self) -> Oid:
         """The tree of the index; git is not asked again while the index is the very same file."""
@@ -138,7 +152,8 @@ class ReferenceEngine:
 
     def _forget_young(self) -> frozenset[bytes]:
         """Drop stat data that may hide a change (traps: WT24); the gitlinks in the index."""
-        since_s = self._stamp.last_s() - SLACK_S
+        last_ns = self._stamp.last_ns()
+        since_s = last_ns // 1_000_000_000 - SLACK_S
         try:
             seen = self._signature()
         except FileNotFoundError:
@@ -146,8 +161,10 @@ class ReferenceEngine:
         if self._seen is not None and self._seen[0] == seen and self._seen[1].newest_s < since_s:
             return self._seen[1].gitlinks
         data, contents = self._plain(since_s)
-        if contents.young:
-            replace_index(self._index, without_stat(data, contents.young, self._format))
+        top = os.fsencode(self._work_tree)
+        stale = [entry for entry in contents.young if entry.may_be_stale(top, last_ns)]
+        if stale:
+            replace_index(self._index, without_stat(data, stale, self._format))
         self._seen = (seen, contents)
         return contents.gitlinks
 

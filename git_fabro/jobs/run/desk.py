@@ -66,7 +66,7 @@ class Desk:
         for request in self.log.directory.pending_requests():
             self._take(request)
             request.path.unlink(missing_ok=True)
-        self.log.write_notes()
+        self.log.write_derived()
 
     def _take(self, request: Request) -> None:
         if request.kind == "answer":

@@ -287,11 +287,9 @@ class Driver:
 
     def _write_trace(self, done: Done, result: Result) -> None:
         """The files of the visit that are not there yet: the handler's, and its status."""
-        folder = f"logs/{done.position}"
         files = dict(result.trace)
         files.setdefault("status.json", self._status_file(done.outcome))
-        for name, data in files.items():
-            self.log.directory.write(f"{folder}/{name}", data)
+        self.log.directory.write_trace(str(done.position), files)
 
     def _status_file(self, outcome: Outcome) -> bytes:
         value: dict[str, Json] = {
