@@ -38,15 +38,21 @@ install_into_venv() {
 }
 
 # `git fabro run` and `git fabro-run` are the same program; git finds the second by its name.
+# Pages lie where man looks for those of a program on PATH: beside its bin folder.
 link_commands() {
-    "$venv/bin/python" - "$venv/bin" <<'EOF'
+    "$venv/bin/python" - "$venv" "$here/man" <<'EOF'
 import os, sys
 from git_fabro.cli.start import COMMANDS
-folder = sys.argv[1]
-for name in COMMANDS:
-    link = os.path.join(folder, f"git-fabro-{name}")
-    if not os.path.lexists(link):
-        os.symlink("git-fabro", link)
+
+venv, pages = sys.argv[1:]
+links = {f"bin/git-fabro-{name}": "git-fabro" for name in COMMANDS}
+for page in os.listdir(pages):
+    links[f"share/man/man{page[-1]}/{page}"] = os.path.join(pages, page)
+for link, target in links.items():
+    path = os.path.join(venv, link)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    if not os.path.lexists(path):
+        os.symlink(target, path)
 EOF
 }
 
