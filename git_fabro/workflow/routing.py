@@ -52,7 +52,7 @@ def choose(
     if node.kind == HUMAN and outcome.status == FAIL:
         return None
     plain = [edge for edge in edges if edge.condition is None]
-    found, reason = _preferred(plain, outcome)
+    found, reason = _preferred(node, plain, outcome)
     if not found:
         found, reason = plain, "weight"
     if not found:
@@ -74,11 +74,14 @@ def _by_condition(edges: Sequence[Edge], lookup: Lookup) -> Edge | None:
     return _heaviest(true)[0] if true else None
 
 
-def _preferred(plain: Sequence[Edge], outcome: Outcome) -> tuple[list[Edge], str]:
+def _preferred(node: Node, plain: Sequence[Edge], outcome: Outcome) -> tuple[list[Edge], str]:
+    """The edge of the label or of a suggested id. Choices of a gate may read alike: what was chosen
+    is the one that leads where the answer says."""
     wanted = normalise_label(outcome.preferred_label)
     if wanted:
         for edge in plain:
-            if normalise_label(edge.label) == wanted:
+            chosen = node.kind != HUMAN or edge.target in outcome.suggested_next_ids
+            if chosen and normalise_label(edge.label) == wanted:
                 return [edge], "preferred_label"
     for target in outcome.suggested_next_ids:
         for edge in plain:
