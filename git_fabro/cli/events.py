@@ -98,7 +98,9 @@ def _json(record: Record) -> None:
 
 
 def _pretty(record: Record) -> None:
-    where = str(record.position) if record.position is not None else ""
-    text = (progress.line_of(record) or "").removeprefix(where).removesuffix(" ...").strip()
+    where = progress.where(record.position)
+    text = (progress.line_of(record) or "").removesuffix(" ...")
+    for known in (where, str(record.position)):
+        text = text.removeprefix(known).strip()
     row = f"{record.seq:>5} {record.at} {record.event.kind:<18} {where} {text}"
     render.out(render.line(row).rstrip())

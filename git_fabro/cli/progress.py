@@ -15,6 +15,7 @@ from git_fabro.workflow.records import (
     Record,
     RunNotice,
 )
+from git_fabro.workflow.state import Position
 
 _SILENT = frozenset({"start", "exit"})
 
@@ -32,21 +33,28 @@ class Progress:
             render.say(text)
 
 
+def where(position: Position | None) -> str:
+    """A visit, with its branch inside a fan-out: ``split@1/api: test@1``."""
+    if position is None:
+        return ""
+    return f"{position.branch}: {position}" if position.branch else str(position)
+
+
 def line_of(record: Record) -> str | None:
     """What a record says to somebody who watches; None if nothing."""
     event, position = record.event, record.position
-    where = f"{position.branch}: {position}" if position and position.branch else str(position)
+    here = where(position)
     if isinstance(event, NodeStarted):
-        return None if event.handler in (*_SILENT, "conditional") else f"{where} ..."
+        return None if event.handler in (*_SILENT, "conditional") else f"{here} ..."
     if isinstance(event, NodeFinished):
         reason = f": {event.outcome.failure.message}" if event.outcome.failure else ""
-        text = f"{where} {event.outcome.text} ({render.duration(event.duration_ms)}){reason}"
+        text = f"{here} {event.outcome.text} ({render.duration(event.duration_ms)}){reason}"
         return None if event.handler in _SILENT else text
     if isinstance(event, AttemptFailed):
         reason = event.outcome.failure.message if event.outcome.failure else event.outcome.status
-        return f"{where} attempt failed, next in {render.duration(event.delay_ms)}: {reason}"
+        return f"{here} attempt failed, next in {render.duration(event.delay_ms)}: {reason}"
     if isinstance(event, BranchFinished):
-        return f"{position.branch if position else event.id} {event.status}"
+        return f"{position.branch if position else event.id}: {event.status}"
     if isinstance(event, QuestionAsked):
         return f"{event.question} asks: {event.text}"
     if isinstance(event, QuestionRefused):

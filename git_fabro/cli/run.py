@@ -122,6 +122,10 @@ def _goal(goal: str | None, goal_file: Path | None) -> str | None:
     try:
         return goal_file.read_text(encoding="utf-8").strip()
     except OSError as exc:
-        raise RequestError(f"cannot read the goal: {goal_file}: {exc.strerror}") from exc
+        raise RequestError(
+            f"cannot read the goal: {goal_file}: {exc.strerror}", hint="git fabro run --goal TEXT"
+        ) from exc
     except UnicodeDecodeError as exc:
-        raise RequestError(f"cannot read the goal: {goal_file}: not UTF-8") from exc
+        raise RequestError(
+            f"cannot read the goal: {goal_file}: not UTF-8", hint="git fabro run --goal TEXT"
+        ) from exc

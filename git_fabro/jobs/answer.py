@@ -147,7 +147,9 @@ def ask_driver(place: Place, what: str) -> None:
     """
     status = place.view().state.status
     if status in ENDED:
-        raise RequestError(f"the run has ended in {status}: {place.run}")
+        raise RequestError(
+            f"the run has ended in {status}: {place.run}", hint=f"git fabro show {place.run}"
+        )
     if place.holder() is None:
         raise RequestError(
             f"nobody drives the run: {place.run}", hint=f"git fabro resume {place.run}"

@@ -165,7 +165,8 @@ def test_uncommitted_changes_are_named(shell: Shell, repo: GitRepo) -> None:
         ),
         pytest.param(
             ["two", "--goal-file", "nope"],
-            "fatal: cannot read the goal: nope: No such file or directory\n",
+            "fatal: cannot read the goal: nope: No such file or directory\n"
+            "hint: git fabro run --goal TEXT\n",
             id="goal file",
         ),
         pytest.param(

@@ -1,0 +1,147 @@
+"""``git fabro list``: which runs, and how they are shown."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from tests.cli.typed import Shell, Typed
+from tests.conftest import GitRepo
+
+_AGE = re.compile(r"  \d+s   ")
+
+
+def test_only_runs_that_can_go_on_are_listed(shell: Shell) -> None:
+    shell("run", "two")
+    shell("run", "asks")
+
+    typed = shell("list")
+
+    assert Typed(typed.status, _AGE.sub("  0s   ", typed.out), typed.err) == Typed(
+        0,
+        "RUN                         STATUS   WORKFLOW  NODE    CHECKPOINTS  AGE  GOAL\n"
+        "<run>  blocked  asks      review  0            0s   ask first\n",
+        "",
+    )
+
+
+def test_all_runs_are_listed_newest_first(shell: Shell) -> None:
+    shell("run", "two")
+    shell("run", "asks")
+
+    typed = shell.exactly("list", "-a")
+
+    assert [row.split()[1:4] for row in typed.out.splitlines()[1:]] == [
+        ["blocked", "asks", "review"],
+        ["success", "two", "exit"],
+    ]
+
+
+def test_a_list_is_a_document(shell: Shell) -> None:
+    shell("run", "two", "--label", "team=a", "--goal", "x\ny")
+
+    typed = shell("list", "-a", "--json")
+
+    assert (typed.status, typed.err) == (0, "")
+    assert json.loads(typed.out) == {
+        "runs": [
+            {
+                "run_id": "<run>",
+                "status": "success",
+                "workflow": "two",
+                "goal": "x\ny",
+                "node": "exit",
+                "checkpoints": 2,
+                "created_at": "<time>",
+                "updated_at": "<time>",
+                "labels": {"team": "a"},
+                "parent": None,
+                "origin": "local",
+            }
+        ]
+    }
+
+
+def test_nothing_is_printed_of_no_runs(shell: Shell) -> None:
+    assert shell("list") == Typed(0, "", "")
+    assert shell("list", "-q") == Typed(0, "", "")
+    assert json.loads(shell("list", "--json").out) == {"runs": []}
+
+
+def test_ids_end_as_asked(shell: Shell) -> None:
+    shell("run", "two")
+
+    assert shell("list", "-a", "-q").out == "<run>\n"
+    assert shell("list", "-a", "-q", "-z").out == "<run>\0"
+    assert shell("list", "-z") == Typed(
+        128, "", "fatal: -z is for a list of ids\nhint: git fabro list -q -z\n"
+    )
+
+
+def test_runs_are_chosen_by_workflow_label_and_time(shell: Shell) -> None:
+    shell("run", "two", "--label", "team=a")
+    shell("run", "asks", "--label", "team=b")
+
+    def count(*argv: str) -> int:
+        return len(shell("list", "-a", "-q", *argv).out.splitlines())
+
+    assert count("--workflow", "two") == 1
+    assert count("--label", "team=b") == 1
+    assert count("--label", "team=b", "--workflow", "two") == 0
+    assert count("--before", "2020-01-01") == 0
+    assert count("--before", "2200-01-01T00:00:00+02:00") == 2
+    assert shell("list", "--before", "tomorrow") == Typed(
+        128,
+        "",
+        "fatal: --before takes a time, not: tomorrow\nhint: --before 2026-03-01T10:00:00Z\n",
+    )
+
+
+def test_statuses_are_coloured_where_colour_is_wanted(shell: Shell, repo: GitRepo) -> None:
+    shell("run", "asks")
+    coloured = "\x1b[33mblocked\x1b[m"
+
+    assert coloured in shell("list", "--color").out
+    assert coloured in shell("list", "--color=always").out
+    assert coloured not in shell("list").out
+    repo.git("config", "color.ui", "always")
+    assert coloured in shell("list").out
+    assert coloured not in shell("list", "--no-color").out
+    repo.git("config", "color.fabro", "never")
+    assert coloured not in shell("list").out
+
+
+def test_no_color_wins_over_the_configuration(shell: Shell, repo: GitRepo) -> None:
+    shell("run", "asks")
+    repo.git("config", "color.ui", "always")
+    shell.patch.setenv("NO_COLOR", "1")
+
+    assert "\x1b" not in shell("list").out
+
+
+def test_a_run_that_cannot_be_read_is_named(shell: Shell, repo: GitRepo) -> None:
+    shell("run", "two")
+    run = shell.run_id()
+    repo.git("update-ref", f"refs/heads/fabro/meta/{run}", repo.git("rev-parse", "HEAD"))
+
+    typed = shell("list", "-a")
+
+    assert typed.status == 1
+    assert typed.out.splitlines()[1].split()[:2] == ["<run>", "?"]
+    assert typed.err.startswith("warning: run cannot be read: <run>: no checkpoint.json in ")
+
+
+def test_the_folder_of_a_run_whose_branches_are_gone_is_no_run(shell: Shell, repo: GitRepo) -> None:
+    shell("run", "two")
+    run = shell.run_id()
+    repo.git("branch", "-q", "-D", f"fabro/run/{run}", f"fabro/meta/{run}")
+
+    assert shell("list", "-a") == Typed(0, "", "")
+
+
+def test_outside_a_repository_runs_without_checkpoints_are_listed(
+    shell: Shell, outside: Shell
+) -> None:
+    outside.apart("run", str(shell.folder / "fabro/workflows/two/workflow.fabro"))
+
+    assert outside("list", "-a", "-q") == Typed(0, "<run>\n", "")
