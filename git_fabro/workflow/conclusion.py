@@ -58,16 +58,18 @@ def _at_exit(graph: Graph, line: Line) -> Conclusion:
 def _broken_off(graph: Graph, line: Line) -> Conclusion:
     node = line.current_node or graph.start
     visit = f"{node}@{line.node_visits.get(node, 1)}"
-    if graph.nodes[node].kind == EXIT:
+    gate = None
+    if graph.nodes[node].kind == EXIT and line.node_outcomes[node].status != FAIL:
         gate = routing.unsatisfied_gate(graph, line)
-        if gate is not None:
-            blame = f"{gate}@{line.node_visits.get(gate, 1)}"
-            return Conclusion(FAIL, f"goal gate not satisfied: {blame}", blame)
+    if gate is not None:
+        visit = f"{gate}@{line.node_visits.get(gate, 1)}"
     if line.ended == VISIT_LIMIT:
         target = _limited_target(graph, line, node)
         return Conclusion(FAIL, limit_message(graph, line, target), visit)
+    if gate is not None:
+        return Conclusion(FAIL, f"goal gate not satisfied: {visit}", visit)
     blamed, outcome = (node, line.node_outcomes[node])
-    if graph.nodes[node].kind == CONDITIONAL:
+    if graph.nodes[node].kind == CONDITIONAL and outcome.status != FAIL:
         name, outcome = routing.inherited(graph, line)
         blamed = NodeId(name or node)
         visit = f"{blamed}@{line.node_visits.get(blamed, 1)}"
@@ -97,6 +99,8 @@ def _limited_target(graph: Graph, line: Line, node: NodeId) -> NodeId:
     )
     if way.target is not None:
         targets.insert(0, way.target)
+    if node in graph.fan_outs:
+        targets.insert(0, graph.fan_outs[node].join)
     if graph.nodes[node].kind == EXIT:
         gate = routing.unsatisfied_gate(graph, line)
         targets += [
@@ -114,10 +118,10 @@ def conclude_branch(graph: Graph, fan_out: FanOut, branch: NodeId, line: Line) -
     if gate is not None and gate in inside:
         visit = f"{gate}@{line.node_visits.get(gate, 1)}"
         return Conclusion(FAIL, f"goal gate not satisfied: {visit}", visit)
-    if line.unhandled and graph.text("on_failure", "route") != "succeed":
-        return Conclusion(
-            FAIL, f"unhandled failures: {', '.join(line.unhandled)}", line.unhandled[0]
-        )
+    # A conditional at which branches meet is none of a branch's own: it handles no failure of one.
+    unhandled = (*line.unhandled, *([line.failure] if line.failure else []))
+    if unhandled and graph.text("on_failure", "route") != "succeed":
+        return Conclusion(FAIL, f"unhandled failures: {', '.join(unhandled)}", unhandled[0])
     _, outcome = routing.inherited(graph, line)
     return Conclusion(PARTIAL if outcome.status == PARTIAL else SUCCESS)
 

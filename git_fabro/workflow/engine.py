@@ -133,7 +133,7 @@ def decide(
         resolve: Gives offloaded values back, as conditions see values whole.
     """
     node = graph.nodes[done.position.node]
-    outcome = settle(node, done.outcome)
+    outcome = settle(node, done.outcome, blocked=done.blocked)
     ended = NodeFinished(
         handler=node.kind,
         attempts=done.position.attempt,
@@ -153,8 +153,11 @@ def decide(
     return _follow(graph, node, line, after, done.position, ended, way)
 
 
-def settle(node: Node, outcome: Outcome) -> Outcome:
-    """The outcome that counts: the rest of a retry, ``auto_status``, a failure's signature."""
+def settle(node: Node, outcome: Outcome, *, blocked: bool = False) -> Outcome:
+    """The outcome that counts: the rest of a retry, ``auto_status``, a failure's signature.
+
+    What a hook has blocked stays a failure, whatever the node says of its own.
+    """
     if outcome.status == RETRY:
         if node.flag("allow_partial"):
             outcome = replace(outcome, status=PARTIAL, failure=None)
@@ -162,7 +165,7 @@ def settle(node: Node, outcome: Outcome) -> Outcome:
             cause = outcome.failure or Failure("")
             text = "retries exhausted" + (f": {cause.message}" if cause.message else "")
             outcome = replace(outcome, status=FAIL, failure=replace(cause, message=text))
-    if node.flag("auto_status") and outcome.status not in (SUCCESS, SKIPPED):
+    if node.flag("auto_status") and not blocked and outcome.status not in (SUCCESS, SKIPPED):
         notes = f"auto_status: was {outcome.status}" + (
             f": {outcome.failure.message}" if outcome.failure else ""
         )

@@ -75,8 +75,10 @@ def _by_condition(edges: Sequence[Edge], lookup: Lookup) -> Edge | None:
 
 
 def _preferred(node: Node, plain: Sequence[Edge], outcome: Outcome) -> tuple[list[Edge], str]:
-    """The edge of the label or of a suggested id. Choices of a gate may read alike: what was chosen
-    is the one that leads where the answer says."""
+    """The edge that the outcome asks for by label or id.
+
+    Choices of a gate may read alike: a gate's label counts on the edge to where its answer leads.
+    """
     wanted = normalise_label(outcome.preferred_label)
     if wanted:
         for edge in plain:
