@@ -141,7 +141,7 @@ def decide(
         outcome=outcome,
         unhandled=_mended(line.unhandled, node.id, outcome),
     )
-    ended = _count(node, ended)
+    ended = _count(graph, node, ended)
     after = fold.finish(line, done.position, replace(ended, reason="open"))
     if done.blocked:
         return replace(ended, reason=STRUCTURAL)
@@ -195,12 +195,17 @@ def _mended(unhandled: tuple[str, ...], node: NodeId, outcome: Outcome) -> tuple
     return tuple(visit for visit in unhandled if visit.rpartition("@")[0] != node)
 
 
-def _count(node: Node, ended: NodeFinished) -> NodeFinished:
-    """A final failure that would come again is counted by its signature; a person's no is not."""
+def _count(graph: Graph, node: Node, ended: NodeFinished) -> NodeFinished:
+    """A final failure that would come again is counted by its signature; a person's no is not.
+
+    That of a parallel node is its join's, which reports it; without a fan_in it is its own.
+    """
     failure = ended.outcome.failure
     if failure is None or failure.failure_class not in (DETERMINISTIC, STRUCTURAL):
         return ended
-    if node.kind in (HUMAN, PARALLEL, CONDITIONAL, EXIT):
+    fan_out = graph.fan_outs.get(node.id)
+    reported_by_join = fan_out is not None and graph.nodes[fan_out.join].kind == FAN_IN
+    if node.kind in (HUMAN, CONDITIONAL, EXIT) or reported_by_join:
         return ended
     return replace(ended, counted=Counted(table="loop", signature=failure.signature))
 
