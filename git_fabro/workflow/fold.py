@@ -371,11 +371,11 @@ def _parallel_started(state: RunState, record: Record, event: ParallelStarted) -
 
 def _branch_finished(state: RunState, record: Record, event: BranchFinished) -> RunState:
     name = _position(record).branch or ""
-    branch = state.branches.get(name)
-    if branch is None:
+    if name not in state.branches:
         return state
+    state = _without_rest(state, name)
     ended = replace(
-        branch,
+        state.branches[name],
         status=event.status,
         head_sha=event.head_sha,
         nodes=event.nodes,
@@ -385,29 +385,60 @@ def _branch_finished(state: RunState, record: Record, event: BranchFinished) -> 
     return _with_blocking(replace(state, branches={**state.branches, name: ended}))
 
 
+def _without_rest(state: RunState, name: str) -> RunState:
+    """A branch that was given up leaves nothing open: no question, no fan-out inside of it."""
+    inner = _inside(state, name)
+    if not inner and not state.branches[name].line.open_visit:
+        return state
+    lines = {one: state.branches[one].line for one in (name, *inner)}
+    visits = {line.open_visit for line in lines.values()}
+    counts = _with_counts(lines[name], [lines[one] for one in inner])
+    kept = {one: branch for one, branch in state.branches.items() if one not in inner}
+    kept[name] = replace(kept[name], line=counts)
+    return replace(
+        state,
+        branches=kept,
+        fan_outs={v: one for v, one in state.fan_outs.items() if v not in visits},
+        gates={q: gate for q, gate in state.gates.items() if gate.branch not in lines},
+        deadlines={v: when for v, when in state.deadlines.items() if v not in visits},
+        attempts={v: count for v, count in state.attempts.items() if v not in visits},
+    )
+
+
+def _inside(state: RunState, name: str) -> list[str]:
+    """The branches of the fan-outs inside a branch, at any depth."""
+    found = [one for one, branch in state.branches.items() if branch.parent == name]
+    return found + [deeper for one in found for deeper in _inside(state, one)]
+
+
 def _parallel_finished(state: RunState, record: Record, event: ParallelFinished) -> RunState:
     """The counts of the branches join those of the line; a node belongs to one branch only."""
     position = _position(record)
     visit = str(position)
-    line = state.line_of(position.branch)
-    for name, branch in state.branches.items():
-        if name.startswith(f"{visit}/"):
-            line = replace(
-                line,
-                node_visits=_highest(line.node_visits, branch.line.node_visits),
-                loop_failure_signatures=_highest(
-                    line.loop_failure_signatures, branch.line.loop_failure_signatures
-                ),
-                restart_failure_signatures=_highest(
-                    line.restart_failure_signatures, branch.line.restart_failure_signatures
-                ),
-            )
+    branches = [one.line for name, one in state.branches.items() if name.startswith(f"{visit}/")]
+    line = _with_counts(state.line_of(position.branch), branches)
     state = _with_line(state, position.branch, line)
     fan_out = state.fan_outs.get(visit)
     if fan_out is None:
         return state
     ended = replace(fan_out, status=event.status, won=event.won)
     return replace(state, fan_outs={**state.fan_outs, visit: ended})
+
+
+def _with_counts(line: Line, branches: Iterable[Line]) -> Line:
+    """A line with the visits and failures that lines inside of it have counted."""
+    for inner in branches:
+        line = replace(
+            line,
+            node_visits=_highest(line.node_visits, inner.node_visits),
+            loop_failure_signatures=_highest(
+                line.loop_failure_signatures, inner.loop_failure_signatures
+            ),
+            restart_failure_signatures=_highest(
+                line.restart_failure_signatures, inner.restart_failure_signatures
+            ),
+        )
+    return line
 
 
 def _position(record: Record) -> Position:
