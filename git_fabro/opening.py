@@ -16,6 +16,7 @@ from git_fabro.reading import View
 from git_fabro.rundir import RunDirectory
 from git_fabro.store import Clock, RunLog
 from git_fabro.workflow import engine
+from git_fabro.workflow.graph import EXIT, START
 from git_fabro.workflow.records import (
     CheckpointMade,
     Event,
@@ -144,7 +145,7 @@ def take(
         NotFoundError: there is no such run.
         RecordError: what is stored does not parse.
     """
-    former = lease.read(doors.refs, doors.objects, run)
+    former = _holder(doors, run)
     token = _take_lease(doors, run, session, take_over=take_over)
     seen = reading.view(doors, run, directory)
     log = _log(doors, run, directory, session, seen.tips.namespace, _identity(doors, seen))
@@ -155,8 +156,19 @@ def take(
     return log, seen
 
 
+def _holder(doors: Doors, run: RunId) -> tuple[Oid | None, lease.Holder | None]:
+    """The lease and its holder; neither, where a clone has not fetched the lease."""
+    if doors.refs.read(layout.lease_ref(run)) is None:
+        return None, None
+    return lease.read(doors.refs, doors.objects, run)
+
+
 def _take_lease(doors: Doors, run: RunId, session: Session, *, take_over: bool) -> Oid:
-    token = lease.check_free(doors.refs, doors.objects, run, session.holder, take_over=take_over)
+    token: Oid | None = None
+    if _holder(doors, run)[0] is not None:
+        token = lease.check_free(
+            doors.refs, doors.objects, run, session.holder, take_over=take_over
+        )
     mine = lease.commit_for(
         doors.objects,
         session.holder,
@@ -210,7 +222,7 @@ def _mend_journal(log: RunLog, seen: View) -> None:
 
 
 def _say_what_is_missing(
-    log: RunLog, session: Session, former: tuple[Oid, lease.Holder | None], seen: View
+    log: RunLog, session: Session, former: tuple[Oid | None, lease.Holder | None], seen: View
 ) -> None:
     """Records who took the run, who left it without a word, and a commit whose record was lost."""
     token, holder = former
@@ -249,11 +261,14 @@ def _untold(log: RunLog, seen: View) -> CheckpointMade | None:
 
 
 def unfinished(seen: View) -> list[Entry]:
-    """Finished nodes in the journal whose commit was not made: of each line the last one."""
+    """Finished nodes in the journal whose commit was not made: of each line the last one.
+
+    One without a tree had no snapshot, as Git had failed.
+    """
     latest: dict[str | None, Entry] = {}
     for entry in seen.counted:
-        if isinstance(entry.record.event, NodeFinished) and entry.tree is not None:
-            position = entry.record.position
+        event, position = entry.record.event, entry.record.position
+        if isinstance(event, NodeFinished) and event.handler not in (START, EXIT):
             latest[position.branch if position else None] = entry
     return list(latest.values())
 

@@ -163,9 +163,13 @@ def _before_the_first(doors: Doors, tips: Tips, unrecorded: list[Oid]) -> Course
     assert tips.meta_tip is not None
     base = base_of(doors, tips.meta_tip)
     above = unrecorded[: unrecorded.index(base)] if base in unrecorded else []
+    first = tips.meta_tip
+    for step, commit in doors.objects.walk(tips.meta_tip):
+        if _is_checkpoint(commit):
+            first = commit.parents[0] if commit.parents else step
     return Course(
-        meta=tips.meta_tip,
-        verdict="on",
+        meta=first,
+        verdict="on" if first == tips.meta_tip else "back",
         ordinal=0,
         recorded_tip=base,
         unrecorded=tuple(reversed(above)),

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -143,6 +144,10 @@ class RunDirectory:
         except BlockingIOError:
             return True
         return False
+
+    def remove(self) -> None:
+        """Removes the directory with all that is in it."""
+        shutil.rmtree(self.path, ignore_errors=True)
 
     def write(self, name: str, data: bytes) -> None:
         """Replaces one file, so that a reader sees the old or the new one whole.

@@ -74,6 +74,8 @@ class RunLog:
     unsealed: list[Record] = field(default_factory=list)
     last_at: str = ""
     required: bool = False
+    behind: dict[str | None, Record] = field(default_factory=dict)
+    left_out: bool = False
     on_record: Callable[[Record], None] = lambda record: None
     journal: journal.JournalWriter = field(init=False)
     blobs: Blobs = field(init=False)
@@ -205,12 +207,26 @@ class RunLog:
             GitError: the journal cannot be written, or a required checkpoint failed.
         """
         with self.lock:
+            self.behind.pop(work.tip.branch, None)
             tree, touched = self._snapshot(work, position)  # 1: objects only
             event = decide(touched)
             record = self.note(event, position, tree=tree, merged=merged)  # 2: it is finished
             if tree is not None:
                 self.checkpoint(work.tip, record, tree, merged=merged)  # 3 to 6
+            elif self.doors is not None:
+                self.behind[work.tip.branch] = record
             return record
+
+    def catch_up(self, work: WorkTree) -> bool:
+        """Makes a checkpoint that is missing at the end of a line; whether none is missing."""
+        with self.lock:
+            record = self.behind.get(work.tip.branch)
+            if record is None or record.position is None:
+                return True
+            tree, _ = self._snapshot(work, record.position)
+            if tree is not None:
+                self.checkpoint(work.tip, record, tree)
+            return work.tip.branch not in self.behind
 
     def checkpoint(
         self, tip: Tip, record: Record, tree: Oid, *, merged: tuple[Oid, ...] = ()
@@ -226,8 +242,10 @@ class RunLog:
                 Move(layout.meta_ref(self.run, self.namespace), self._meta_tip(), meta),
             )
         except (GitError, ConflictError) as exc:
+            self.behind[tip.branch] = record
             self._survive(exc, record.position)
             return
+        self.behind.pop(tip.branch, None)
         self._stand_on(tip, run, meta)
         self._tidy(tip, record, patch)  # 6: best effort
 
@@ -242,8 +260,9 @@ class RunLog:
         except (GitError, ConflictError) as exc:
             self._survive(exc, position)
             return None, ()
-        for code, message in notices:
-            self.notice(code, message, position=position)
+        for code, text in notices:
+            self.left_out = self.left_out or code == "file_excluded"
+            self.notice(code, text, position=position)
         return tree, touched
 
     def _stand_on(self, tip: Tip, run: Oid, meta: Oid) -> None:
@@ -270,7 +289,7 @@ class RunLog:
         self.write_derived()
 
     def write_derived(self, *, at_once: bool = False) -> None:
-        """Writes what can be made again, at most twice a second: notes, and the copy of the state."""
+        """Writes what can be made again, at most twice a second: notes, a copy of the state."""
         now = time.monotonic()
         if self.doors is None or not self._notes or (now < self._derived_due and not at_once):
             return
@@ -295,10 +314,22 @@ class RunLog:
         now, tip = self.doors.tip_of(work), work.tip
         if now is None or now == tip.oid:
             return
-        descends = self.doors.objects.is_ancestor(tip.oid, now)
-        if tip.branch is not None:
-            tip.oid = now if descends else tip.oid
+        if tip.branch is None:
+            self.adopt_onto(tip)
+        elif self.doors.objects.is_ancestor(tip.oid, now):
+            tip.oid = now
+
+    def adopt_onto(self, tip: Tip) -> None:
+        """The same for the run branch itself, whatever its work tree holds.
+
+        Raises:
+            ConflictError: the refs moved while this was done.
+        """
+        assert self.doors is not None
+        now = self.doors.refs.read(tip.ref)
+        if now is None or now == tip.oid:
             return
+        descends = self.doors.objects.is_ancestor(tip.oid, now)
         if not descends:
             left = Move(tip.ref, tip.oid, now)
             self.doors.keep_left(f"adopt {self.run}", left, self.identity, self._when())
@@ -363,6 +394,25 @@ class RunLog:
             LeasedError: another process has it.
         """
         self._kept = self.directory.lock()
+
+    def tell(self, code: str, text: str) -> None:
+        """Says something to whoever watches, once nothing can be recorded any more."""
+        said = RunNotice(level="warning", code=code, message=self.mask.text(text))
+        self.on_record(Record(seq=self.state.seq, at=self.last_at, event=said))
+
+    def withdraw(self) -> None:
+        """Takes back a run in which no node has run: its three refs go in one transaction.
+
+        Raises:
+            ConflictError: a ref has moved.
+        """
+        if self.doors is not None and self.run_tip is not None and self.meta_tip is not None:
+            none = zero(self.run_tip)
+            run = Move(layout.run_ref(self.run), self.run_tip, none)
+            meta = Move(layout.meta_ref(self.run, self.namespace), self.meta_tip, none)
+            self._move(run, meta, lease_to=none)
+        self.close()
+        self.directory.remove()
 
     def give_up(self) -> None:
         """Frees the lease without a word, where nothing was done with it yet."""
@@ -509,9 +559,10 @@ class RunLog:
         """
         assert self.doors is not None
         command = f"resume {self.run}"
-        self.doors.keep_work_tree(
+        saved = self.doors.keep_work_tree(
             command, self.run, work, work.tip.oid, self.identity, self._when()
         )
+        self.notice("files_saved", f"what was in the work tree is saved: git show --stat {saved}")
 
     def move_meta(self, move: Move, *, keep: bool) -> None:
         """Moves the metadata ref alone, onto its course; ``keep`` records what it left behind."""
@@ -529,6 +580,18 @@ class RunLog:
         self.unsealed = []
         self.journal.cut(0)
 
+    def _lost(self, standing: Oid | None) -> LostLeaseError:
+        """The error that names who holds the run now."""
+        assert self.doors is not None
+        holder = lease.holder_of(self.doors.objects, standing) if standing else None
+        if holder is None:
+            return LostLeaseError(
+                f"the lease of the run was taken away: {self.run}",
+                hint=f"git fabro resume {self.run}",
+            )
+        named = lease.leased(self.run, holder)
+        return LostLeaseError(named.message, hint=named.hint)
+
     def _survive(self, exc: FabroError, position: Position | None) -> None:
         """Git failed: the run goes on, as it is worth more than its record, and says so.
 
@@ -539,10 +602,7 @@ class RunLog:
         assert self.doors is not None
         standing = self.doors.refs.read(layout.lease_ref(self.run))
         if standing != self.lease:
-            raise LostLeaseError(
-                f"the run is driven by another process now: {self.run}",
-                hint=f"git fabro attach {self.run}",
-            ) from exc
+            raise self._lost(standing) from exc
         if self.required:
             raise exc
         self.notice("checkpoint_failed", exc.message, position=position)

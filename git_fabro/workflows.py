@@ -129,6 +129,7 @@ def load(
     environment: Mapping[str, str],
     kinds: frozenset[str],
     command_line: Layer | None = None,
+    default_agent: str | None = None,
 ) -> Loaded:
     """Reads a workflow with its settings and checks it; errors are in the diagnostics.
 
@@ -138,11 +139,13 @@ def load(
         environment: For the user's folder.
         kinds: Node kinds that were registered besides the built-in ones.
         command_line: Values that win over every file.
+        default_agent: The agent's preset where nothing else names an agent.
 
     Raises:
         RequestError: a file cannot be read.
     """
     layers, diagnostics = _layers(path, top, environment, command_line)
+    layers.append(settings.command_line(preset=default_agent))
     chosen = settings.merge(layers)
     graph_path = path if path.suffix in _GRAPHS else path.parent / chosen.workflow_file
     source = read_file(graph_path)

@@ -16,7 +16,7 @@ from git_fabro.errors import FabroError, NotFoundError, RecordError
 from git_fabro.rundir import RunDirectory
 from git_fabro.workflow import engine
 from git_fabro.workflow.records import NodeFinished, Record
-from git_fabro.workflow.state import RUNNING, Json, RunState
+from git_fabro.workflow.state import BLOCKED, RUNNING, Json, RunState
 
 INTERRUPTED = "interrupted"
 _MOST_TOUCHED = 1000
@@ -131,8 +131,17 @@ def _live_status(doors: Doors, run: RunId, state: RunState) -> str:
         _, holder = lease.read(doors.refs, doors.objects, run)
     except NotFoundError:
         return INTERRUPTED
-    dead = holder is None or lease.is_alive(holder) is False
-    return INTERRUPTED if dead else RUNNING
+    if holder is not None and lease.is_alive(holder) is not False:
+        return RUNNING
+    return BLOCKED if _waits_to_go_on(state) else INTERRUPTED
+
+
+def _waits_to_go_on(state: RunState) -> bool:
+    """Whether nothing was interrupted: every open visit is a gate, answered or not."""
+    lines = [state.line, *(branch.line for branch in state.branches.values() if not branch.status)]
+    open_visits = [line.open_visit for line in lines if line.open_visit]
+    inner = [visit for visit in open_visits if visit not in state.fan_outs]
+    return bool(inner) and all(visit in state.gates for visit in inner)
 
 
 def _look_at_journal(run: RunId, directory: RunDirectory) -> Whole:

@@ -14,13 +14,21 @@ from git_fabro.checkpoint.model import Commit, Identity, Oid, RunId
 from git_fabro.checkpoint.secrets import Mask, secret_values
 from git_fabro.doors import Doors, fresh_ulid
 from git_fabro.errors import GitError, RequestError
-from git_fabro.git.discover import Repository, in_progress
-from git_fabro.handlers import presets, table
-from git_fabro.jobs.run.crew import Terms, secret_environment, work
+from git_fabro.git.discover import Repository
+from git_fabro.handlers import table
+from git_fabro.jobs.run.crew import Terms, work
+from git_fabro.jobs.run.preconditions import (
+    check_excludes,
+    check_repository,
+    is_dirty,
+    refuse_own_directory,
+    refuse_unrunnable,
+    settings_environment,
+)
 from git_fabro.opening import NewRun, Session
 from git_fabro.rundir import RunDirectory
 from git_fabro.workflow import engine
-from git_fabro.workflow.graph import AGENT, FAN_IN, MANAGER, PROMPT, Graph
+from git_fabro.workflow.graph import Graph
 from git_fabro.workflow.records import GitIdentity, GraphSummary, Record, RunCreated
 from git_fabro.workflow.settings import Layer, Settings, dump
 from git_fabro.workflow.state import Json, RunState
@@ -77,23 +85,29 @@ def prepare(request: Request, doors: Doors | None) -> Plan:
         environment=request.environment,
         kinds=table.own_kinds(),
         command_line=request.command_line,
+        default_agent=repository.config("fabro.agent") if repository is not None else None,
     )
     graph = loaded.require()
-    _refuse_unrunnable(graph, loaded.settings, request)
+    refuse_unrunnable(graph, loaded.settings, request.environment, dry_run=request.terms.dry_run)
     notes: list[str] = []
+    home = rundir.home(repository, request.folder, request.environment)
     in_place = request.in_place
     uses_git = request.checkpoints and not request.terms.dry_run and doors is not None
     mode = request.dirty or (repository.config("fabro.dirty") if repository else None) or HEAD
     if mode not in (HEAD, CARRY, IN_PLACE):
         raise RequestError(f"--dirty is head, carry or in-place, not: {mode}")
-    if mode == IN_PLACE and uses_git and doors is not None and _is_dirty(doors.repository):
+    if mode == IN_PLACE and uses_git and doors is not None and is_dirty(doors.repository):
         notes.append("uncommitted changes: the run works in place, without checkpoints")
         uses_git = False
     elif uses_git and doors is not None:
-        notes += _check_repository(doors, mode, in_place=in_place)
+        takes_files = in_place or mode == CARRY
+        notes += check_repository(doors, takes_files=takes_files, in_place=in_place)
+        notes += check_excludes(doors, loaded.settings)
+        if takes_files:
+            refuse_own_directory(doors, home)
     elif not request.terms.dry_run and request.checkpoints:
         notes.append("not a git repository: the run has no checkpoints, only its journal")
-    home, run = rundir.home(repository, request.folder, request.environment), RunId(fresh_ulid())
+    run = RunId(fresh_ulid())
     return Plan(
         request=replace(request, dirty=mode),
         loaded=loaded,
@@ -106,55 +120,6 @@ def prepare(request: Request, doors: Doors | None) -> Plan:
     )
 
 
-def _refuse_unrunnable(graph: Graph, settings: Settings, request: Request) -> None:
-    manager = next((node.id for node in graph.nodes.values() if node.kind == MANAGER), None)
-    if manager is not None:
-        raise RequestError(f"manager loops are not supported yet: {manager}")
-    if settings.sandbox_provider not in (None, "", "local"):
-        raise RequestError(
-            f"sandbox provider is not supported: {settings.sandbox_provider}",
-            hint='run it on this machine: provider = "local"',
-        )
-    asks = next(
-        (node for node in graph.nodes.values() if _needs_agent(node.kind, node.text("prompt"))),
-        None,
-    )
-    if asks is not None and not request.terms.dry_run and not presets.is_configured(settings):
-        raise RequestError(
-            f"no agent is configured, and a node needs one: {asks.id}",
-            hint="git fabro run --agent claude ... (or codex, gemini, opencode, aider, llm, fake)",
-        )
-    secret_environment(settings, request.environment)
-
-
-def _needs_agent(kind: str, prompt: str) -> bool:
-    return kind in (AGENT, PROMPT) or (kind == FAN_IN and bool(prompt))
-
-
-def _check_repository(doors: Doors, mode: str, *, in_place: bool) -> list[str]:
-    repository = doors.repository
-    if in_place and repository.work_tree is None:
-        raise RequestError("a bare repository has no work tree to run in: --in-place")
-    busy = in_progress(repository)
-    if busy is not None and in_place:
-        raise RequestError(
-            f"a {busy} is in progress: {repository.work_tree}",
-            hint=f"git {busy} --continue, or run without --in-place",
-        )
-    if in_place or mode == CARRY or not _is_dirty(repository):
-        return []
-    return [
-        "uncommitted changes are not in the run; to take them along: git fabro run --dirty carry"
-    ]
-
-
-def _is_dirty(repository: Repository) -> bool:
-    if repository.git is None or repository.work_tree is None:
-        return False
-    asked = ["status", "--porcelain", "-z", "--untracked-files=normal"]
-    return bool(repository.git.run(asked, cwd=repository.work_tree).strip(b"\0"))
-
-
 def session_of(
     environment: Mapping[str, str],
     doors: Doors | None,
@@ -163,7 +128,7 @@ def session_of(
 ) -> tuple[Session, tuple[str, ...]]:
     """Who this process is for the runs it holds, and the names of the secrets that it masks."""
     names, values = secret_values(environment)
-    declared = secret_environment(settings, environment)
+    declared = settings_environment(settings, environment)[1]
     patterns = doors.repository.config_all("fabro.secrets.pattern") if doors else ()
     session = Session(
         clock=lambda: datetime.now(UTC),
@@ -267,8 +232,9 @@ def _relative(path: Path, repository: Repository | None, folder: Path) -> str:
 def _refuse_secrets(created: RunCreated, plan: Plan) -> None:
     """A known secret that stands in the workflow itself would be recorded with it."""
     _, values = secret_values(plan.request.environment)
-    declared = secret_environment(plan.loaded.settings, plan.request.environment)
+    declared = settings_environment(plan.loaded.settings, plan.request.environment)[1]
     texts = [plan.loaded.source.decode("utf-8", "replace"), *created.includes.values()]
+    texts += created.labels.values()
     texts.append(codec.canonical(dict(created.settings)).decode())
     if any(value in text for value in (*values, *declared.values()) for text in texts):
         raise RequestError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,24 +10,25 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from git_fabro.errors import RequestError
+from git_fabro.errors import FabroError
 from git_fabro.git.discover import Repository
+from git_fabro.handlers.call import Interrupted
 from git_fabro.handlers.guardian import Guardian
 from git_fabro.jobs.run.desk import Desk, Prompter
 from git_fabro.jobs.run.driver import Driver
 from git_fabro.jobs.run.places import Places
+from git_fabro.jobs.run.preconditions import settings_environment
 from git_fabro.jobs.run.run_hooks import RunHooks
 from git_fabro.jobs.run.setup import prepare_work_tree
 from git_fabro.jobs.run.workshop import Workshop
 from git_fabro.journal import Entry
 from git_fabro.store import RunLog
 from git_fabro.workflow.graph import Graph
-from git_fabro.workflow.records import Principal, RunResumed
+from git_fabro.workflow.records import Principal, RunResumed, RunStopped
 from git_fabro.workflow.settings import Settings
 from git_fabro.workflow.state import FAIL, PARTIAL, SUCCESS, RunState
 
 _DRY_RUN_VISITS = 10
-_SECRET = re.compile(r"\{\{\s*secrets\.(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,33 +47,14 @@ class Resumption:
     """What a resume found.
 
     ``after`` is the last record before it, ``again`` the visits that run anew, ``unfinished`` the
-    finished nodes whose commits were not made.
+    finished nodes whose commits were not made; ``interrupted`` is whether a node was running that
+    can have left half of a change.
     """
 
     after: int
     again: tuple[str, ...]
+    interrupted: bool = False
     unfinished: tuple[Entry, ...] = ()
-
-
-def secret_environment(settings: Settings, caller: Mapping[str, str]) -> dict[str, str]:
-    """The variables whose values are secrets: read from the caller's environment, never stored.
-
-    Raises:
-        RequestError: one of them is not set.
-    """
-    found: dict[str, str] = {}
-    for variable, text in settings.environment.items():
-        match = _SECRET.fullmatch(text.strip())
-        if match is None:
-            continue
-        value = caller.get(match["name"])
-        if value is None:
-            raise RequestError(
-                f"secret is not in the environment: {match['name']}",
-                hint=f"export {match['name']}=...",
-            )
-        found[variable] = value
-    return found
 
 
 def work(
@@ -106,13 +87,23 @@ def work(
     )
     try:
         driver = _driver(log, graph, settings, terms, environment, places, guardian, resumption)
-        _enter(log, settings, terms, places, driver, resumption)
         with _signals(driver):
+            try:
+                _enter(log, settings, terms, places, driver, resumption)
+            except Interrupted:
+                log.release("stopped", events=(RunStopped(cause="signal"),))
+                return log.state
             state = driver.drive()
     finally:
         guardian.close()
         log.close()
-    places.close(keep=_keeps(repository, state))
+    keep = _keeps(repository, state)
+    if not keep and (log.behind or log.left_out):
+        log.tell(
+            "worktree_kept", f"the work tree has what no commit holds: {log.directory.worktree}"
+        )
+        keep = True
+    places.close(keep=keep)
     return state
 
 
@@ -131,7 +122,7 @@ def _driver(
         settings=settings,
         log=log,
         caller=environment,
-        secrets=secret_environment(settings, environment),
+        given=settings_environment(settings, environment)[0],
         groups=guardian,
         fresh=resumption is not None,
     )
@@ -145,7 +136,7 @@ def _driver(
     hooks = RunHooks(
         hooks=settings.hooks,
         log=log,
-        directory=log.directory.worktree,
+        places=places,
         environment=workshop.base_environment(),
     )
     driver = Driver(
@@ -171,19 +162,21 @@ def _enter(
 ) -> None:
     """The work tree as the run tip holds it, what the settings prepare in it, the record of it."""
     if resumption is None:
-        place = places.of(None)
-        prepare_work_tree(settings, place.path, driver.workshop.base_environment(), log)
+        try:
+            _prepare(driver, settings, places, log)
+        except FabroError:
+            places.close(keep=False)
+            log.withdraw()
+            raise
         return
-    for entry in resumption.unfinished:
-        # Record and tree stand in the journal: steps 3 to 6, and the work tree is not asked.
-        branch = entry.record.position.branch if entry.record.position else None
-        if entry.tree is not None:
-            log.checkpoint(places.tip_of(branch), entry.record, entry.tree, merged=entry.merged)
+    _finish_recorded(log, places, resumption)
     places.forget_branches()
-    files = places.verify(keep_changes=terms.keep_changes)
+    keep = terms.keep_changes or not resumption.interrupted or None in log.behind
+    files = places.verify(keep_changes=keep)
+    if None in log.behind:
+        log.catch_up(places.of(None))
     if files == "restored":
-        base = driver.workshop.base_environment()
-        prepare_work_tree(settings, places.of(None).path, base, log)
+        _prepare(driver, settings, places, log)
     log.note(
         RunResumed(
             after=resumption.after,
@@ -192,6 +185,37 @@ def _enter(
             again=resumption.again,
         )
     )
+
+
+def _prepare(driver: Driver, settings: Settings, places: Places, log: RunLog) -> None:
+    prepare_work_tree(
+        settings,
+        places.of(None).path,
+        driver.workshop.base_environment(),
+        log,
+        stop=driver.stops[None],
+        groups=driver.workshop.groups,
+    )
+
+
+def _finish_recorded(log: RunLog, places: Places, resumption: Resumption) -> None:
+    """Steps 3 to 6 for nodes whose record and tree stand in the journal; commits by hand first.
+
+    The work tree is not asked. A node without a tree had no snapshot: what stands in the work tree
+    is all there is of it, and stays.
+    """
+    if log.doors is None:
+        return
+    before = places.tip_of(None).oid
+    log.adopt_onto(places.tip_of(None))
+    for entry in resumption.unfinished:
+        branch = entry.record.position.branch if entry.record.position else None
+        if entry.tree is None:
+            log.behind[branch] = entry.record
+            continue
+        tip = places.tip_of(branch)
+        tree = entry.tree if branch is not None else places.onto(before, tip.oid, entry.tree)
+        log.checkpoint(tip, entry.record, tree, merged=entry.merged)
 
 
 @contextmanager

@@ -108,6 +108,8 @@ class Driver:
             self.log.release("stopped", events=(stopped,))
 
     def _conclude(self) -> None:
+        if None in self.log.behind:
+            self.log.catch_up(self.places.of(None))
         state = self.log.state
         ended = conclusion.conclude(self.graph, state.line)
         began = engine.moment(state.started_at)

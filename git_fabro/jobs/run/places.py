@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 from git_fabro.checkpoint import layout
 from git_fabro.checkpoint.model import Oid
 from git_fabro.doors import Doors, Tip, WorkTree, shown_path
-from git_fabro.errors import NotFoundError, RequestError
+from git_fabro.errors import ConflictError, FabroError, NotFoundError, RequestError
 from git_fabro.git import merge, worktree
 from git_fabro.git.discover import Repository
 from git_fabro.git.snapshot.choose import choose_engine, rules_of
@@ -82,8 +83,26 @@ class Places:
         try:
             return worktree.at_work_tree(doors.repository, path), False
         except NotFoundError:
+            self._make_room(doors, path, name)
             made = worktree.add_work_tree(doors.repository, path, branch=name, commit=commit)
             return made, True
+
+    def _make_room(self, doors: Doors, path: Path, name: str | None) -> None:
+        """Moves a folder aside that git no longer knows; refuses to share the run branch.
+
+        Raises:
+            ConflictError: somebody has the run branch checked out elsewhere.
+        """
+        for other in worktree.list_work_trees(doors.repository):
+            if name is not None and other.branch == f"refs/heads/{name}" and other.is_there:
+                raise ConflictError(
+                    f"the run branch is checked out in another work tree: {other.path}",
+                    hint=f"git -C {shlex.quote(str(other.path))} switch --detach",
+                )
+        if path.is_dir() and any(path.iterdir()):
+            aside = path.with_name(f"{path.name}.{self.log.holder.owner}.left")
+            path.rename(aside)
+            self.log.notice("worktree_moved", f"git did not know the work tree; it is {aside.name}")
 
     def _place(self, doors: Doors, path: Path, repository: Repository, tip: Tip) -> WorkTree:
         index = repository.git_dir / "index"
@@ -130,9 +149,16 @@ class Places:
     def leave(self, branch: str) -> None:
         """Removes the work tree of a branch that has ended; its commits stay on its ref."""
         place = self._open.pop(branch, None)
-        if place is not None and self.log.doors is not None:
-            with self.log.lock:
+        if place is None or self.log.doors is None:
+            return
+        with self.log.lock:
+            if not self.log.catch_up(place):
+                self.log.notice("worktree_kept", f"no commit holds all of {branch}: it stays")
+                return
+            try:
                 worktree.remove_work_tree(self.log.doors.repository, place.path)
+            except FabroError as exc:
+                self.log.notice("worktree_kept", f"the work tree of {branch} stays: {exc.message}")
 
     def take_trees(self, branch: str | None, base: Oid, heads: Sequence[Oid]) -> tuple[str, ...]:
         """Puts the merge of heads into a line's work tree; gives the paths in conflict, sorted."""
@@ -148,6 +174,18 @@ class Places:
             if merged.tree is not None:
                 doors.set_files(place, merged.tree)
         return tuple(shown_path(path) for path in merged.conflicts)
+
+    def onto(self, before: Oid, tip: Oid, tree: Oid) -> Oid:
+        """A recorded tree on top of commits made by hand since; theirs, in a conflict."""
+        doors = self.log.doors
+        if doors is None or before == tip:
+            return tree
+        merged = merge.merge_trees(doors.repository, doors.objects, before, tip, [tree])
+        if merged.tree is None:
+            paths = ", ".join(shown_path(path) for path in merged.conflicts)
+            self.log.notice("files_kept", f"a commit by hand and a node changed the same: {paths}")
+            return doors.objects.tree_of(tip)
+        return merged.tree
 
     def verify(self, *, keep_changes: bool) -> str:
         """Makes the run's work tree what the run tip holds; says what had to be done for it.
@@ -165,6 +203,7 @@ class Places:
         if worktree.is_clean_at(place.view, place.tip.oid, excludes=self.excludes):
             return "verified"
         if keep_changes:
+            self.log.notice("files_kept", "changes that were in the work tree stay in it")
             return "kept"
         name = layout.run_branch(self.log.run)
         self.log.save_left_over(place)
@@ -182,6 +221,7 @@ class Places:
         if tree == doors.objects.tree_of(place.tip.oid):
             return "verified"
         if keep_changes:
+            self.log.notice("files_kept", "changes that were in the work tree stay in it")
             return "kept"
         self.log.save_left_over(place)
         doors.set_files_from(place, tree)
@@ -190,9 +230,13 @@ class Places:
     def forget_branches(self) -> None:
         """Removes work trees of branches that a killed driver left; each can be made again."""
         doors = self.log.doors
+        if doors is None:
+            return
         root = os.path.realpath(self.log.directory.path / "branches")
-        for linked in worktree.list_work_trees(doors.repository) if doors is not None else ():
-            if str(linked.path).startswith(root + os.sep) and doors is not None:
+        keep = {os.path.join(root, branch) for branch in self.log.behind if branch is not None}
+        for linked in worktree.list_work_trees(doors.repository):
+            path = str(linked.path)
+            if path.startswith(root + os.sep) and path not in keep:
                 worktree.remove_work_tree(doors.repository, linked.path)
 
     def close(self, *, keep: bool) -> None:
@@ -201,5 +245,9 @@ class Places:
         if doors is None or self.in_place or keep:
             return
         for place in list(self._open.values()):
-            worktree.remove_work_tree(doors.repository, place.path)
+            try:
+                worktree.remove_work_tree(doors.repository, place.path)
+            except FabroError as exc:
+                # The run has ended well, and its record is whole: the folder stays, and is named.
+                self.log.tell("worktree_kept", f"the work tree stays: {exc.message}")
         self._open.clear()

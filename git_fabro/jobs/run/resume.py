@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from git_fabro import opening, reading, rundir, workflows
+from git_fabro import lease, opening, reading, rundir, workflows
 from git_fabro.checkpoint import codec, layout
 from git_fabro.checkpoint.model import Oid, RunId
 from git_fabro.doors import Doors
@@ -18,8 +18,8 @@ from git_fabro.jobs.run.begin import session_of
 from git_fabro.jobs.run.crew import Resumption, Terms, work
 from git_fabro.reading import View
 from git_fabro.rundir import RunDirectory
-from git_fabro.workflow import conclusion
-from git_fabro.workflow.graph import Graph
+from git_fabro.workflow import conclusion, engine
+from git_fabro.workflow.graph import CONDITIONAL, EXIT, HUMAN, START, WAIT, Graph, NodeId
 from git_fabro.workflow.records import Record
 from git_fabro.workflow.settings import Settings
 from git_fabro.workflow.state import APPLIED, FAIL, PARTIAL, SUCCESS, Json, RunState
@@ -114,13 +114,15 @@ def _resume_in_git(
     _check_trust(request, doors, recorded, settings)
     session, _ = session_of(request.environment, doors, settings, on_record)
     refs = (layout.run_ref(run), layout.meta_ref(run, tips.namespace), layout.lease_ref(run))
+    _refuse_ended(reading.view(doors, run, directory).state, run)
+    _check_refs(request, doors, tips, session.holder)
     now_s = session.clock().timestamp()
     worktree.remove_stale_locks(doors.repository, refs, now_s=now_s)
-    _refuse_ended(reading.view(doors, run, directory).state, run)
     log, seen = opening.take(doors, run, directory, session, take_over=request.take_over)
     try:
         end_leftovers(directory.group, run)
         _check_in_place(recorded, doors, seen)
+        resumption = _resumption(graph, seen)
         log.required = settings.checkpoint_required
         log.bring_back_artifacts()
     except BaseException:
@@ -136,8 +138,26 @@ def _resume_in_git(
         folder=doors.repository.top,
         in_place=recorded.in_place,
         repository=doors.repository,
-        resumption=_resumption(graph, seen),
+        resumption=resumption,
     )
+
+
+def _check_refs(request: Request, doors: Doors, tips: reading.Tips, holder: lease.Holder) -> None:
+    """What must hold of the refs before anything of the run is touched.
+
+    Raises:
+        LeasedError: another process drives the run.
+        NotFoundError: the run branch is not here.
+    """
+    if tips.lease is not None:
+        lease.check_free(
+            doors.refs, doors.objects, request.run, holder, take_over=request.take_over
+        )
+    if tips.run_tip is None:
+        branch = layout.run_branch(request.run)
+        raise NotFoundError(
+            f"the run branch is not here: {branch}", hint=f"git fetch REMOTE {branch}:{branch}"
+        )
 
 
 def recorded_at(doors: Doors, meta: Oid) -> Recorded:
@@ -207,11 +227,26 @@ def _resumption(graph: Graph, seen: View) -> Resumption:
     state = seen.state
     if state.status == FAIL:
         node = conclusion.failed_visit(graph, state)
+        if engine.over_limit(graph, state.line, node):
+            raise RequestError(
+                engine.limit_message(graph, state.line, node), hint="begin another run"
+            )
         visit = f"{node}@{state.line.node_visits.get(node, 0) + 1}"
         return Resumption(after=state.seq, again=(visit,), unfinished=())
     lines = [state.line, *(branch.line for branch in state.branches.values() if not branch.status)]
     again = tuple(line.open_visit for line in lines if line.open_visit)
-    return Resumption(after=state.seq, again=again, unfinished=tuple(opening.unfinished(seen)))
+    return Resumption(
+        after=state.seq,
+        again=again,
+        interrupted=any(_leaves_files(graph, visit) for visit in again),
+        unfinished=tuple(opening.unfinished(seen)),
+    )
+
+
+def _leaves_files(graph: Graph, visit: str) -> bool:
+    """Whether a node in flight can have left half of a change in a work tree."""
+    node = graph.nodes.get(NodeId(visit.rpartition("@")[0]))
+    return node is None or node.kind not in (HUMAN, WAIT, START, EXIT, CONDITIONAL)
 
 
 def _resume_journal(

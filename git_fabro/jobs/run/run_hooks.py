@@ -12,6 +12,7 @@ from pathlib import Path
 
 from git_fabro.checkpoint import codec
 from git_fabro.errors import RecordError
+from git_fabro.jobs.run.places import Places
 from git_fabro.store import RunLog
 from git_fabro.workflow.engine import Done
 from git_fabro.workflow.graph import Graph, Node, NodeId
@@ -49,7 +50,7 @@ class RunHooks:
 
     hooks: Sequence[HookSetting]
     log: RunLog
-    directory: Path
+    places: Places
     environment: Mapping[str, str]
 
     def about(self, node: Node, position: Position) -> dict[str, Json]:
@@ -84,7 +85,7 @@ class RunHooks:
             "FABRO_EVENT": text.decode(),
             "FABRO_RUN_ID": self.log.run,
         }
-        status, output = _call(hook, self.directory, environment, text)
+        status, output = _call(hook, self.places.of(None).path, environment, text)
         if not hook.blocking:
             if status != 0:
                 self.log.notice("hook", f"hook {hook.name} of {event} ended with status {status}")
@@ -123,10 +124,9 @@ def _call(
     hook: HookSetting, directory: Path, environment: Mapping[str, str], body: bytes
 ) -> tuple[int, bytes]:
     """Exit status and standard output; a hook that does not end in time is killed."""
-    folder = directory if directory.is_dir() else Path(os.sep)
     with subprocess.Popen(
         ["sh", "-c", hook.command],
-        cwd=folder,
+        cwd=directory,
         env=dict(environment),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -22,15 +22,16 @@ _ASKS_AN_AGENT = frozenset({AGENT, PROMPT, FAN_IN})
 class Workshop:
     """Makes the calls of one run's nodes.
 
-    ``caller`` is the environment of whoever started the driver. ``fresh`` is True until the first
-    agent node after a resume has run: that one gets a summary in place of a conversation.
+    ``caller`` is the environment of whoever started the driver, ``given`` what the settings add.
+    ``fresh`` is True until the first agent node after a resume has run: that one gets a summary in
+    place of a conversation.
     """
 
     graph: Graph
     settings: Settings
     log: RunLog
     caller: Mapping[str, str]
-    secrets: Mapping[str, str]
+    given: Mapping[str, str]
     groups: Groups
     fresh: bool = False
     _told: set[str] = field(default_factory=set)
@@ -130,14 +131,12 @@ class Workshop:
             "FABRO_BRANCH": branch,
             "FABRO_ARTIFACTS": str(self.log.directory.artifacts),
         }
-        given = {**self.settings.environment, **self.secrets}
-        return node_environment(self.caller, given, self.settings.variables, fabro)
+        return node_environment(self.caller, self.given, self.settings.variables, fabro)
 
     def base_environment(self) -> dict[str, str]:
         """The environment of what runs for the whole run: preparation and hooks."""
-        given = {**self.settings.environment, **self.secrets}
         fabro = {"FABRO_RUN_ID": self.log.run, "FABRO_GOAL": self.graph.goal}
-        return node_environment(self.caller, given, self.settings.variables, fabro)
+        return node_environment(self.caller, self.given, self.settings.variables, fabro)
 
     def _timeout_s(self, node: Node) -> float | None:
         own = node.seconds("timeout")
