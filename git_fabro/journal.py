@@ -54,7 +54,13 @@ def read(path: Path) -> Journal:
         return Journal(())
     except OSError as exc:
         raise GitError(f"cannot read the journal: {path}: {exc.strerror}") from exc
-    return parse(data, where=str(path.name))
+    try:
+        return parse(data, where=str(path.name))
+    except RecordError as exc:
+        raise RecordError(
+            f"the journal is damaged: {path}: {exc.message}",
+            hint=f"move it aside, as what it holds is not in Git: mv {path} {path}.damaged",
+        ) from exc
 
 
 def parse(data: bytes, *, where: str) -> Journal:
@@ -77,7 +83,7 @@ def parse(data: bytes, *, where: str) -> Journal:
 def _entry(line: bytes, where: str) -> Entry:
     value = codec.parse_json(line, where)
     if not isinstance(value, dict):
-        raise RecordError(f"{where}: a line is no object", hint="git fabro doctor --repair")
+        raise RecordError(f"{where}: a line is no object")
     on, tree, more = value.get("on"), value.get("tree"), value.get("more", 0)
     return Entry(
         record=codec.record_from_json(value.get("record"), where),

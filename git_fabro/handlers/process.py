@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from git_fabro.checkpoint.secrets import StreamMask
+from git_fabro.errors import GitError
 from git_fabro.handlers.call import Call, Interrupted
 from git_fabro.handlers.guardian import PATIENCE_S, await_group, end_group, signal_group
 from git_fabro.workflow.state import DETERMINISTIC, TIMED_OUT, TRANSIENT, Failure
@@ -59,7 +60,10 @@ def run_program(call: Call, argv: Sequence[str], *, stdin: bytes = b"") -> Ran:
     Raises:
         Interrupted: ``call.stop`` was set; its group has ended.
     """
-    call.logs.mkdir(parents=True, exist_ok=True)
+    try:
+        call.logs.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        raise _no_log(exc) from exc
     begun = time.monotonic()
     with (
         _Kept(call.logs / "stdout.log", call.mask.stream()) as stdout,
@@ -276,7 +280,10 @@ class _Kept:
 
     def __init__(self, path: Path, mask: StreamMask) -> None:
         self._mask = mask
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        except OSError as exc:
+            raise _no_log(exc) from exc
         self._head, self._tail = bytearray(), bytearray()
         self._size = 0
 
@@ -313,5 +320,16 @@ class _Kept:
 
 
 def _write(descriptor: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(descriptor, data) :]
+    try:
+        while data:
+            data = data[os.write(descriptor, data) :]
+    except OSError as exc:
+        raise _no_log(exc) from exc
+
+
+def _no_log(exc: OSError) -> GitError:
+    where = f": {exc.filename}" if exc.filename else ""
+    return GitError(
+        f"cannot write the log of a node: {exc.strerror}{where}",
+        hint="git fabro resume, once it can",
+    )
