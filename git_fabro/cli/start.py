@@ -83,7 +83,7 @@ def _dispatch(arguments: list[str]) -> int:
         render.out(f"git-fabro {VERSION}")
         return 0
     if first == "--help":
-        return _manual("git-fabro") or _summary()
+        return 0 if _manual("git-fabro") else _summary()
     command = _ALIASES.get(first, first)
     if command not in COMMANDS:
         what = "option" if first.startswith("-") else "command"
