@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from git_fabro import journal, lease, reading
 from git_fabro.checkpoint import codec, layout, shape
-from git_fabro.checkpoint.model import Identity, Move, Oid, RunId
+from git_fabro.checkpoint.model import Identity, Move, Oid, RunId, zero
 from git_fabro.checkpoint.secrets import Mask
 from git_fabro.doors import Doors
 from git_fabro.errors import GitError, LeasedError, StaleRefError
 from git_fabro.journal import Entry
+from git_fabro.metatree import MetaTree
 from git_fabro.reading import View
 from git_fabro.rundir import RunDirectory
 from git_fabro.store import Clock, RunLog
@@ -87,8 +88,54 @@ def begin(doors: Doors | None, new: NewRun, directory: RunDirectory, session: Se
         return log
     when = int(session.clock().timestamp())
     log.lease = lease.commit_for(doors.objects, session.holder, None, by=log.identity, when=when)
-    log.begin_at(new.base, run_json(new.created), new.graph_source, _first(new, log.lease, session))
+    _make(log, new, _first(new, log.lease, session))
     return log
+
+
+def _make(log: RunLog, new: NewRun, first: Sequence[Event]) -> None:
+    """The first records; run branch, metadata branch and lease in one transaction."""
+    assert log.doors is not None
+    assert new.base is not None
+    for event in first:
+        log.put(event)
+    start_json: dict[str, Json] = {
+        "base_sha": new.base,
+        "run_branch": layout.run_branch(log.run),
+        "run_id": log.run,
+        "schema": layout.SCHEMA,
+        "start_time": log.state.started_at,
+    }
+    files = {
+        layout.RUN_JSON: codec.document(run_json(new.created)),
+        layout.START_JSON: codec.document(start_json),
+        layout.GRAPH: new.graph_source,
+    }
+    log.meta_tree = MetaTree.new(log.doors.objects, files)
+    meta = log.commit_meta("init run")
+    token, log.lease = log.lease, None
+    log.move(
+        Move(layout.run_ref(log.run), zero(meta), new.base),
+        Move(layout.meta_ref(log.run, log.namespace), zero(meta), meta),
+        lease_to=token,
+    )
+    log.run_tip, log.meta_tip = new.base, meta
+    log.directory.write(layout.START_JSON, files[layout.START_JSON])
+    log.empty_journal()
+
+
+def withdraw(log: RunLog) -> None:
+    """Takes back a run in which no node has run: its three refs go in one transaction.
+
+    Raises:
+        ConflictError: a ref has moved.
+    """
+    if log.doors is not None and log.run_tip is not None and log.meta_tip is not None:
+        none = zero(log.run_tip)
+        run = Move(layout.run_ref(log.run), log.run_tip, none)
+        meta = Move(layout.meta_ref(log.run, log.namespace), log.meta_tip, none)
+        log.move(run, meta, lease_to=none)
+    log.close()
+    log.directory.remove()
 
 
 def _first(new: NewRun, token: Oid | None, session: Session) -> list[Event]:
@@ -149,11 +196,24 @@ def take(
     token = _take_lease(doors, run, session, take_over=take_over)
     seen = reading.view(doors, run, directory)
     log = _log(doors, run, directory, session, seen.tips.namespace, _identity(doors, seen))
-    log.stand_at(seen, token)
+    _stand_at(log, seen, token)
     _mend_refs(log, seen)
     _mend_journal(log, seen)
     _say_what_is_missing(log, session, former, seen)
     return log, seen
+
+
+def _stand_at(log: RunLog, seen: View, token: Oid) -> None:
+    """Continues from what the refs and the journal hold."""
+    assert log.doors is not None
+    log.lease, log.state = token, seen.state
+    log.meta_tip, log.run_tip = seen.tips.meta_tip, seen.course.recorded_tip
+    log.ordinal = seen.course.ordinal
+    log.unsealed = [entry.record for entry in seen.counted]
+    meta = log.doors.objects.read_commit(seen.course.meta)
+    log.meta_tree = MetaTree.load(log.doors.objects, meta.tree)
+    log.last_at = log.unsealed[-1].at if log.unsealed else engine.stamp_of(meta.when)
+    log.blobs.restore(log.meta_tree.artifacts())
 
 
 def _holder(doors: Doors, run: RunId) -> tuple[Oid | None, lease.Holder | None]:
@@ -204,7 +264,11 @@ def _mend_refs(log: RunLog, seen: View) -> None:
     ref = layout.meta_ref(log.run, log.namespace)
     former = seen.tips.meta_tip
     assert former is not None
-    log.move_meta(Move(ref, former, seen.course.meta), keep=seen.course.verdict == "back")
+    move = Move(ref, former, seen.course.meta)
+    if seen.course.verdict == "back":
+        log.doors.keep_left(f"resume {log.run}", move, log.identity, log.when())
+    log.move(move)
+    log.meta_tip = move.new
 
 
 def _mend_journal(log: RunLog, seen: View) -> None:

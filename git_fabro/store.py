@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 
 from git_fabro import journal, lease
 from git_fabro.blobs import Blobs, referenced
@@ -27,7 +27,6 @@ from git_fabro.checkpoint.secrets import Mask
 from git_fabro.doors import Doors, Tip, WorkTree
 from git_fabro.errors import ConflictError, FabroError, GitError
 from git_fabro.metatree import MetaTree
-from git_fabro.reading import View
 from git_fabro.rundir import RunDirectory
 from git_fabro.trace import PATCH_FILE, Patch, trace_files
 from git_fabro.workflow import engine
@@ -39,9 +38,10 @@ from git_fabro.workflow.records import (
     Record,
     RunNotice,
 )
-from git_fabro.workflow.state import Json, Position, RunState
+from git_fabro.workflow.state import Position, RunState
 
 Clock = Callable[[], datetime]
+Mark = tuple[RunState, list[Record], str]
 _DERIVED_EVERY_S = 0.5
 
 
@@ -89,54 +89,6 @@ class RunLog:
         self.directory.create()
         self.journal = self.directory.open_journal()
         self.blobs = Blobs(self.directory)
-
-    def begin_at(
-        self, base: Oid, run_json: dict[str, Json], graph_source: bytes, first: Sequence[Event]
-    ) -> None:
-        """Makes the run: its first records, and run branch, metadata branch and lease in one move.
-
-        Raises:
-            StaleRefError: a run of this id exists.
-        """
-        assert self.doors is not None
-        for event in first:
-            self._accept(self._next(event, None))
-        start_json: dict[str, Json] = {
-            "base_sha": base,
-            "run_branch": layout.run_branch(self.run),
-            "run_id": self.run,
-            "schema": layout.SCHEMA,
-            "start_time": self.state.started_at,
-        }
-        files = {
-            layout.RUN_JSON: codec.document(run_json),
-            layout.START_JSON: codec.document(start_json),
-            layout.GRAPH: graph_source,
-        }
-        self.meta_tree = MetaTree.new(self.doors.objects, files)
-        meta = self._commit_meta("init run")
-        token, self.lease = self.lease, None
-        self._move(
-            Move(layout.run_ref(self.run), zero(base), base),
-            Move(layout.meta_ref(self.run, self.namespace), zero(meta), meta),
-            lease_to=token,
-        )
-        self.run_tip, self.meta_tip = base, meta
-        self.directory.write(layout.START_JSON, files[layout.START_JSON])
-        self._empty_journal()
-
-    def stand_at(self, seen: View, token: Oid) -> None:
-        """Continues from what the refs and the journal hold."""
-        assert self.doors is not None
-        self.lease, self.state = token, seen.state
-        self.meta_tip, self.run_tip = seen.tips.meta_tip, seen.course.recorded_tip
-        self.ordinal = seen.course.ordinal
-        self.unsealed = [entry.record for entry in seen.counted]
-        meta = self.doors.objects.read_commit(seen.course.meta)
-        self.meta_tree = MetaTree.load(self.doors.objects, meta.tree)
-        self.last_at = engine.stamp(datetime.fromtimestamp(meta.when, UTC))
-        if self.unsealed:
-            self.last_at = self.unsealed[-1].at
 
     def note(
         self,
@@ -235,18 +187,18 @@ class RunLog:
         assert self.doors is not None
         try:
             patch = self.doors.patch(tip.oid, tree, self.mask)
-            meta = self._commit_meta(self._traced(record, patch))  # 3: object only
+            meta = self.commit_meta(self._traced(record, patch))  # 3: object only
             run = self._commit_run(tip, record, tree, meta, merged)  # 4: object only
-            self._move(  # 5: the checkpoint exists
+            self.move(  # 5: the checkpoint exists
                 Move(tip.ref, tip.oid if tip.exists else zero(run), run),
                 Move(layout.meta_ref(self.run, self.namespace), self._meta_tip(), meta),
             )
         except (GitError, ConflictError) as exc:
             self.behind[tip.branch] = record
-            self._survive(exc, record.position)
+            self.survive(exc, record.position)
             return
         self.behind.pop(tip.branch, None)
-        self._stand_on(tip, run, meta)
+        self.stand_on(tip, run, meta)
         self._tidy(tip, record, patch)  # 6: best effort
 
     def _snapshot(self, work: WorkTree, position: Position) -> tuple[Oid | None, tuple[str, ...]]:
@@ -254,23 +206,22 @@ class RunLog:
         if self.doors is None:
             return None, ()
         try:
-            self.adopt(work)
             tree, notices = self.doors.snapshot(work)
             touched = self.doors.touched(work.tip.oid, tree)
         except (GitError, ConflictError) as exc:
-            self._survive(exc, position)
+            self.survive(exc, position)
             return None, ()
         for code, text in notices:
             self.left_out = self.left_out or code == "file_excluded"
             self.notice(code, text, position=position)
         return tree, touched
 
-    def _stand_on(self, tip: Tip, run: Oid, meta: Oid) -> None:
+    def stand_on(self, tip: Tip, run: Oid, meta: Oid) -> None:
         self.meta_tip = meta
         tip.oid, tip.exists = run, True
         if tip.branch is None:
             self.run_tip, self.ordinal = run, self.ordinal + 1
-        self._empty_journal()
+        self.empty_journal()
 
     def _tidy(self, tip: Tip, record: Record, patch: Patch) -> None:
         """The copy of the state, a record of the commit, the notes."""
@@ -298,68 +249,9 @@ class RunLog:
             texts, self._notes = self._notes, {}
             self._derived_due = now + _DERIVED_EVERY_S
             try:
-                self.doors.annotate(texts, self.identity, self._when())
+                self.doors.annotate(texts, self.identity, self.when())
             except (GitError, ConflictError) as exc:
                 self.notice("note_failed", f"notes are missing: {exc.message}", level="info")
-
-    def adopt(self, work: WorkTree) -> None:
-        """Commits that somebody made on this line meanwhile become checkpoints of their own.
-
-        A tip that does not descend from ours is taken as it is; an operation keeps the old one.
-
-        Raises:
-            ConflictError: the refs moved while this was done.
-        """
-        assert self.doors is not None
-        now, tip = self.doors.tip_of(work), work.tip
-        if now is None or now == tip.oid:
-            return
-        if tip.branch is None:
-            self.adopt_onto(tip)
-        elif self.doors.objects.is_ancestor(tip.oid, now):
-            tip.oid = now
-
-    def adopt_onto(self, tip: Tip) -> None:
-        """The same for the run branch itself, whatever its work tree holds.
-
-        Raises:
-            ConflictError: the refs moved while this was done.
-        """
-        assert self.doors is not None
-        now = self.doors.refs.read(tip.ref)
-        if now is None or now == tip.oid:
-            return
-        descends = self.doors.objects.is_ancestor(tip.oid, now)
-        if not descends:
-            left = Move(tip.ref, tip.oid, now)
-            self.doors.keep_left(f"adopt {self.run}", left, self.identity, self._when())
-        stop = tip.oid if descends else None
-        made = list(self.doors.objects.history(now, stop=stop, limit=1000 if descends else 1))
-        for commit in reversed(made):
-            self._adopt_one(tip, commit, Move(tip.ref, now, now))
-
-    def _adopt_one(self, tip: Tip, commit: Oid, standing: Move) -> None:
-        """A meta commit that names a commit made by hand: the link of that checkpoint."""
-        assert self.doors is not None
-        before = self.state, list(self.unsealed), self.last_at
-        patch = self.doors.patch(tip.oid, self.doors.objects.tree_of(commit), self.mask)
-        ordinal = self.ordinal + 1
-        made = CheckpointMade(
-            git_commit_sha=commit,
-            meta_commit_sha=None,
-            ordinal=ordinal,
-            diff_summary=patch.summary,
-            cause="commit",
-        )
-        self._accept(self._next(made, None))
-        try:
-            meta = self._commit_meta(f"commit {commit[:12]}", commit=commit, ordinal=ordinal)
-            ref = layout.meta_ref(self.run, self.namespace)
-            self._move(standing, Move(ref, self._meta_tip(), meta))
-        except FabroError:
-            self.state, self.unsealed, self.last_at = before
-            raise
-        self._stand_on(tip, commit, meta)
 
     def release(
         self, reason: str, *, subject: str = "records", events: Sequence[Event] = ()
@@ -380,7 +272,7 @@ class RunLog:
                 return
             assert self.lease is not None
             nobody = lease.commit_for(
-                self.doors.objects, None, self.lease, by=self.identity, when=self._when()
+                self.doors.objects, None, self.lease, by=self.identity, when=self.when()
             )
             if not self._sealed(subject, (*events, released), None, None, lease_to=nobody):
                 for event in events:
@@ -400,20 +292,6 @@ class RunLog:
         said = RunNotice(level="warning", code=code, message=self.mask.text(text))
         self.on_record(Record(seq=self.state.seq, at=self.last_at, event=said))
 
-    def withdraw(self) -> None:
-        """Takes back a run in which no node has run: its three refs go in one transaction.
-
-        Raises:
-            ConflictError: a ref has moved.
-        """
-        if self.doors is not None and self.run_tip is not None and self.meta_tip is not None:
-            none = zero(self.run_tip)
-            run = Move(layout.run_ref(self.run), self.run_tip, none)
-            meta = Move(layout.meta_ref(self.run, self.namespace), self.meta_tip, none)
-            self._move(run, meta, lease_to=none)
-        self.close()
-        self.directory.remove()
-
     def give_up(self) -> None:
         """Frees the lease without a word, where nothing was done with it yet."""
         self.release("done")
@@ -421,11 +299,6 @@ class RunLog:
 
     def close(self) -> None:
         self.journal.close()
-
-    def bring_back_artifacts(self) -> None:
-        """The offloaded values of the metadata tree, as files of the run directory again."""
-        if self.meta_tree is not None:
-            self.blobs.restore(self.meta_tree.artifacts())
 
     def write_copy(self, *, git_commit_sha: Oid | None) -> None:
         """The copy of the state in the run directory, with the commit that Git cannot hold."""
@@ -439,13 +312,27 @@ class RunLog:
         at = max(engine.stamp(self.clock()), self.last_at)
         return Record(seq=self.state.seq + 1, at=at, event=event, position=position)
 
+    def put(self, event: Event, position: Position | None = None) -> Record:
+        """Accepts one record more without the journal: the caller seals it at once."""
+        record = self._next(event, position)
+        self._accept(record)
+        return record
+
+    def mark(self) -> Mark:
+        """Where the records stand, to go back to if a seal fails."""
+        return self.state, list(self.unsealed), self.last_at
+
+    def back_to(self, mark: Mark) -> None:
+        """Forgets the records since a mark; they never left this process."""
+        self.state, self.unsealed, self.last_at = mark[0], list(mark[1]), mark[2]
+
     def _accept(self, record: Record) -> None:
         self.state = engine.evolve(self.state, record)
         self.unsealed.append(record)
         self.last_at = record.at
         self.on_record(record)
 
-    def _when(self) -> int:
+    def when(self) -> int:
         """The time of a commit: that of the last record, in whole seconds."""
         return int(engine.moment(self.last_at).timestamp())
 
@@ -459,19 +346,19 @@ class RunLog:
         lease_to: Oid | None = None,
     ) -> bool:
         """Whether the records reached Git; if not, the state is as it was before them."""
-        before = self.state, list(self.unsealed), self.last_at
+        before = self.mark()
         for event in events:
-            self._accept(self._next(event, position))
+            self.put(event, position)
         try:
-            meta = self._commit_meta(subject, commit=commit)
+            meta = self.commit_meta(subject, commit=commit)
             ref = layout.meta_ref(self.run, self.namespace)
-            self._move(Move(ref, self._meta_tip(), meta), lease_to=lease_to)
+            self.move(Move(ref, self._meta_tip(), meta), lease_to=lease_to)
         except (GitError, ConflictError) as exc:
-            self.state, self.unsealed, self.last_at = before
-            self._survive(exc, position)
+            self.back_to(before)
+            self.survive(exc, position)
             return False
         self.meta_tip = meta
-        self._empty_journal()
+        self.empty_journal()
         return True
 
     def _traced(self, record: Record, patch: Patch) -> str:
@@ -492,7 +379,7 @@ class RunLog:
         )
         return f"{what} ({event.outcome.status})"
 
-    def _commit_meta(
+    def commit_meta(
         self, subject: str, *, commit: Oid | None = None, ordinal: int | None = None
     ) -> Oid:
         """The next meta commit, on no ref yet: state, and all records that no meta commit holds."""
@@ -537,12 +424,12 @@ class RunLog:
                 parents=parents,
                 author=self.identity,
                 committer=self.identity,
-                when=self._when(),
+                when=self.when(),
                 message=text,
             )
         )
 
-    def _move(self, *moves: Move, lease_to: Oid | None = None) -> None:
+    def move(self, *moves: Move, lease_to: Oid | None = None) -> None:
         """One transaction: the lease first, as it is or handed on, then these refs in order."""
         assert self.doors is not None
         assert (self.lease or lease_to) is not None
@@ -551,32 +438,11 @@ class RunLog:
         if lease_to is not None:
             self.lease = lease_to
 
-    def save_left_over(self, work: WorkTree) -> None:
-        """Saves what a killed node left in a work tree, as an operation that can be undone.
-
-        Raises:
-            GitError: it cannot be saved; then nothing may be overwritten.
-        """
-        assert self.doors is not None
-        command = f"resume {self.run}"
-        saved = self.doors.keep_work_tree(
-            command, self.run, work, work.tip.oid, self.identity, self._when()
-        )
-        self.notice("files_saved", f"what was in the work tree is saved: git show --stat {saved}")
-
-    def move_meta(self, move: Move, *, keep: bool) -> None:
-        """Moves the metadata ref alone, onto its course; ``keep`` records what it left behind."""
-        assert self.doors is not None
-        if keep:
-            self.doors.keep_left(f"resume {self.run}", move, self.identity, self._when())
-        self._move(move)
-        self.meta_tip = move.new
-
     def _meta_tip(self) -> Oid:
         assert self.meta_tip is not None
         return self.meta_tip
 
-    def _empty_journal(self) -> None:
+    def empty_journal(self) -> None:
         self.unsealed = []
         self.journal.cut(0)
 
@@ -592,7 +458,7 @@ class RunLog:
         named = lease.leased(self.run, holder)
         return LostLeaseError(named.message, hint=named.hint)
 
-    def _survive(self, exc: FabroError, position: Position | None) -> None:
+    def survive(self, exc: FabroError, position: Position | None) -> None:
         """Git failed: the run goes on, as it is worth more than its record, and says so.
 
         Raises:

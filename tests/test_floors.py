@@ -20,6 +20,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("checkpoint",),
     ("git",),
     (
+        "adoption",
         "blobs",
         "doors",
         "gates",

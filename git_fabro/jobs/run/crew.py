@@ -10,6 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from git_fabro import adoption, opening
 from git_fabro.errors import FabroError
 from git_fabro.git.discover import Repository
 from git_fabro.handlers.call import Interrupted
@@ -166,7 +167,7 @@ def _enter(
             _prepare(driver, settings, places, log)
         except FabroError:
             places.close(keep=False)
-            log.withdraw()
+            opening.withdraw(log)
             raise
         return
     _finish_recorded(log, places, resumption)
@@ -207,7 +208,7 @@ def _finish_recorded(log: RunLog, places: Places, resumption: Resumption) -> Non
     if log.doors is None:
         return
     before = places.tip_of(None).oid
-    log.adopt_onto(places.tip_of(None))
+    adoption.adopt_onto(log, places.tip_of(None))
     for entry in resumption.unfinished:
         branch = entry.record.position.branch if entry.record.position else None
         if entry.tree is None:

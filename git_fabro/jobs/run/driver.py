@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from git_fabro import adoption
 from git_fabro.blobs import referenced
 from git_fabro.checkpoint import codec
 from git_fabro.checkpoint.model import Oid
@@ -109,6 +110,7 @@ class Driver:
 
     def _conclude(self) -> None:
         if None in self.log.behind:
+            adoption.adopt(self.log, self.places.of(None))
             self.log.catch_up(self.places.of(None))
         state = self.log.state
         ended = conclusion.conclude(self.graph, state.line)
@@ -260,6 +262,7 @@ class Driver:
             done = replace(done, outcome=replace(outcome, context_updates=updates))
             self._write_trace(done, result)
             place, position = self.places.of(branch), done.position
+            adoption.adopt(self.log, place)
 
             def decide(touched: tuple[str, ...]) -> NodeFinished:
                 files = touched[:_MOST_FILES]

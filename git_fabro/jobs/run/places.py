@@ -206,7 +206,7 @@ class Places:
             self.log.notice("files_kept", "changes that were in the work tree stay in it")
             return "kept"
         name = layout.run_branch(self.log.run)
-        self.log.save_left_over(place)
+        self._save_left_over(doors, place)
         worktree.reset_work_tree(
             place.view,
             place.tip.oid,
@@ -216,6 +216,13 @@ class Places:
         )
         return "reset"
 
+    def _save_left_over(self, doors: Doors, place: WorkTree) -> None:
+        """Saves what a killed node left, as an operation; only then may it be overwritten."""
+        log, command = self.log, f"resume {self.log.run}"
+        tip = place.tip.oid
+        saved = doors.keep_work_tree(command, log.run, place, tip, log.identity, log.when())
+        log.notice("files_saved", f"what was in the work tree is saved: git show --stat {saved}")
+
     def _verify_in_place(self, doors: Doors, place: WorkTree, *, keep_changes: bool) -> str:
         tree, _ = doors.snapshot(place)
         if tree == doors.objects.tree_of(place.tip.oid):
@@ -223,7 +230,7 @@ class Places:
         if keep_changes:
             self.log.notice("files_kept", "changes that were in the work tree stay in it")
             return "kept"
-        self.log.save_left_over(place)
+        self._save_left_over(doors, place)
         doors.set_files_from(place, tree)
         return "reset"
 

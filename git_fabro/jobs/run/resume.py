@@ -124,7 +124,6 @@ def _resume_in_git(
         _check_in_place(recorded, doors, seen)
         resumption = _resumption(graph, seen)
         log.required = settings.checkpoint_required
-        log.bring_back_artifacts()
     except BaseException:
         log.give_up()
         raise
