@@ -49,6 +49,10 @@ class LostLeaseError(ConflictError):
     """The lease is no longer ours: another process drives the run, and this one must stop."""
 
 
+class RequiredCheckpointError(GitError):
+    """A checkpoint failed that the settings require: the run fails."""
+
+
 @dataclass(slots=True, kw_only=True)
 class RunLog:
     """A run that this process holds: where its refs stand, and what is not yet in a meta commit.
@@ -156,7 +160,8 @@ class RunLog:
 
         Raises:
             LostLeaseError: another process holds the run now.
-            GitError: the journal cannot be written, or a required checkpoint failed.
+            RequiredCheckpointError: it failed, and the settings require it.
+            GitError: the journal cannot be written.
         """
         with self.lock:
             self.behind.pop(work.tip.branch, None)
@@ -463,12 +468,12 @@ class RunLog:
 
         Raises:
             LostLeaseError: the lease ref names another holder, which is read from the ref itself.
-            FabroError: the settings require every checkpoint.
+            RequiredCheckpointError: the settings require every checkpoint.
         """
         assert self.doors is not None
         standing = self.doors.refs.read(layout.lease_ref(self.run))
         if standing != self.lease:
             raise self._lost(standing) from exc
         if self.required:
-            raise exc
+            raise RequiredCheckpointError(exc.message, hint=exc.hint) from exc
         self.notice("checkpoint_failed", exc.message, position=position)

@@ -115,3 +115,14 @@ def test_an_edit_at_a_gate_is_kept(repo: GitRepo) -> None:
 
     assert " blocked " in listed.stdout
     assert "edited" in files(repo, run)
+
+
+def test_a_required_checkpoint_that_fails_fails_the_run(repo: GitRepo) -> None:
+    settings = 'version = 1\ngraph = "w.fabro"\n[checkpoint]\nrequired = true\n'
+    gone = "git checkout -q --detach; git branch -q -D fabro/run/$FABRO_RUN_ID"
+    repo.commit({"w.fabro": workflow(gone, "echo never >never"), "t.toml": settings})
+
+    done = fabro(repo.path, "run", "t.toml", status=1)
+
+    assert " fail: checkpoint failed: " in done.stdout
+    assert "n2@1" not in done.stderr

@@ -23,8 +23,9 @@ from git_fabro.jobs.run.desk import Desk
 from git_fabro.jobs.run.places import Places
 from git_fabro.jobs.run.run_hooks import RunHooks, Verdict
 from git_fabro.jobs.run.workshop import Workshop
-from git_fabro.store import LostLeaseError, RunLog
+from git_fabro.store import LostLeaseError, RequiredCheckpointError, RunLog
 from git_fabro.workflow import conclusion, engine
+from git_fabro.workflow.conclusion import Conclusion
 from git_fabro.workflow.engine import Done
 from git_fabro.workflow.graph import EXIT, START, WAIT, Graph, Node
 from git_fabro.workflow.records import (
@@ -93,6 +94,9 @@ class Driver:
         try:
             self.run_line(None)
             self._conclude()
+        except RequiredCheckpointError as exc:
+            self.log.required = False
+            self._end(Conclusion(FAIL, f"checkpoint failed: {exc.message}"))
         except Parked:
             self.log.release("parked")
         except Paused:
@@ -112,8 +116,10 @@ class Driver:
         if None in self.log.behind:
             adoption.adopt(self.log, self.places.of(None))
             self.log.catch_up(self.places.of(None))
+        self._end(conclusion.conclude(self.graph, self.log.state.line))
+
+    def _end(self, ended: Conclusion) -> None:
         state = self.log.state
-        ended = conclusion.conclude(self.graph, state.line)
         began = engine.moment(state.started_at)
         finished = RunFinished(
             status=ended.status,
