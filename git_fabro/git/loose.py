@@ -6,14 +6,19 @@ write the same object at once, and one that dies leaves nothing that stops the n
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import itertools
 import os
+import time
 import zlib
 from pathlib import Path
 
 from git_fabro.checkpoint.model import Oid
 from git_fabro.errors import GitError, RecordError
+
+#: How long a clean-up that takes folders and files away under a writer is written against.
+PATIENCE_S = 5.0
 
 _HEADER_LIMIT = 32
 _counter = itertools.count()
@@ -93,7 +98,24 @@ class LooseFolder:
         Raises:
             GitError: the disk refuses it.
         """
-        packed = zlib.compress(b"%s %d\0%s" % (kind.encode(), len(data), data), self._level)
+        self.put(oid, zlib.compress(b"%s %d\0%s" % (kind.encode(), len(data), data), self._level))
+
+    def file_of(self, oid: Oid) -> bytes | None:
+        """The whole file of an object, as ``put`` takes it; None if it does not lie here."""
+        try:
+            with open(self._path(oid), "rb") as file:
+                return file.read() or None
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as exc:
+            raise GitError(f"cannot read object {oid}: {exc.strerror}") from exc
+
+    def put(self, oid: Oid, packed: bytes) -> None:
+        """Store the file of an object.
+
+        Raises:
+            GitError: the disk refuses it.
+        """
         try:
             self._store(oid, packed)
         except OSError as exc:
@@ -102,20 +124,37 @@ class LooseFolder:
     def _store(self, oid: Oid, packed: bytes) -> None:
         temporary = f"{self._folder}/tmp_obj_{os.getpid()}_{next(_counter)}_{os.urandom(4).hex()}"
         path = self._path(oid)
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
         try:
-            try:
-                _write_all(handle, packed)
-                if self._durable:
-                    os.fsync(handle)
-            finally:
-                os.close(handle)
-            _rename(temporary, path)
-        except BaseException:
+            self._write_file(temporary, packed)
+            deadline = time.monotonic() + PATIENCE_S
+            while not self._is_placed(temporary, path):
+                if time.monotonic() > deadline:
+                    raise FileNotFoundError(errno.ENOENT, "a clean-up takes it away")
+                _make_fan_out(os.path.dirname(path))
+                # Files that begin with tmp_ are the first that a gc --prune=now removes.
+                if not os.path.exists(temporary):
+                    self._write_file(temporary, packed)
+        finally:
             Path(temporary).unlink(missing_ok=True)
-            raise
-        if self._durable:
-            _sync_folder(os.path.dirname(path))
+
+    def _write_file(self, path: str, data: bytes) -> None:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
+        try:
+            _write_all(handle, data)
+            if self._durable:
+                os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def _is_placed(self, temporary: str, path: str) -> bool:
+        """Whether the file could be renamed; its folder is new, or gc removed it just now."""
+        try:
+            os.rename(temporary, path)
+            if self._durable:
+                _sync_folder(os.path.dirname(path))
+        except FileNotFoundError:
+            return False
+        return True
 
     def _path(self, oid: Oid) -> str:
         return f"{self._folder}/{oid[:2]}/{oid[2:]}"
@@ -127,26 +166,14 @@ def _write_all(handle: int, data: bytes) -> None:
         rest = rest[os.write(handle, rest) :]
 
 
-def _rename(temporary: str, path: str) -> None:
-    for last_try in (False, False, True):
-        try:
-            os.rename(temporary, path)
-        except FileNotFoundError:
-            # The fan-out folder is new, or gc removed it just now. traps: OB11
-            if last_try:
-                raise
-            _make_fan_out(os.path.dirname(path))
-        else:
-            return
-
-
 def _make_fan_out(folder: str) -> None:
     try:
         os.mkdir(folder)
-    except FileExistsError:
+        # In a shared repository the folder above says who may write here, not our umask.
+        os.chmod(folder, os.stat(os.path.dirname(folder)).st_mode & 0o7777)
+    except (FileExistsError, FileNotFoundError):
+        # Another writer made it, or gc removed it at once: the rename tells. traps: OB11
         return
-    # In a shared repository the folder above says who may write here, not our umask.
-    os.chmod(folder, os.stat(os.path.dirname(folder)).st_mode & 0o7777)
 
 
 def _sync_folder(folder: str) -> None:

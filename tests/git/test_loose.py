@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
-from git_fabro.errors import RecordError
+from git_fabro.errors import GitError, RecordError
 from git_fabro.git.discover import open_repository
 from git_fabro.git.objects import Objects, open_objects
 from tests.conftest import GitRepo
@@ -23,7 +25,7 @@ def test_an_empty_object_file_is_written_anew_ob3(repo: GitRepo) -> None:
     file.chmod(0o644)
     file.write_bytes(b"")
 
-    assert not objects.exists(oid)
+    assert not opened(repo).exists(oid)
     objects.write_blob(b"content")
 
     assert objects.read_blob(oid) == b"content"
@@ -106,3 +108,41 @@ def test_six_processes_write_the_same_objects_at_once_ob1(repo: GitRepo) -> None
     assert [worker.exitcode for worker in workers] == [0] * 6
     assert repo.git("count-objects").startswith("201 objects")
     repo.fsck()
+
+
+def _clear_folders(path: str, stop: object) -> None:
+    """What ``git gc --prune=now`` removes: files that begin with tmp_, and folders without one."""
+    while not stop.is_set():  # type: ignore[attr-defined]
+        for entry in os.scandir(path):
+            with contextlib.suppress(OSError):
+                if entry.name.startswith("tmp_"):
+                    os.unlink(entry.path)
+                elif entry.is_dir():
+                    os.rmdir(entry.path)
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_writer_beside_a_loop_of_clean_up_never_fails_ob11(repo: GitRepo, durable: bool) -> None:
+    context = multiprocessing.get_context("fork")
+    stop = context.Event()
+    folder = repo.path / ".git/objects"
+    cleaner = context.Process(target=_clear_folders, args=(str(folder), stop))
+    cleaner.start()
+    try:
+        with Objects(folder.parent, "sha1", durable) as objects:
+            for number in range(1500):
+                objects.write_blob(b"%d" % number)
+    finally:
+        stop.set()
+        cleaner.join()
+
+    assert repo.git("count-objects").startswith("1500 objects")
+    assert not list(folder.glob("tmp_obj_*"))
+
+
+def test_an_objects_folder_that_is_gone_is_an_error_at_once(repo: GitRepo) -> None:
+    objects = opened(repo)
+    shutil.rmtree(repo.path / ".git/objects")
+
+    with pytest.raises(GitError, match="cannot write object"):
+        objects.write_blob(b"content")
