@@ -17,9 +17,9 @@ from git_fabro.handlers.response import (
     ROUTING_OF_FILE,
     Verdict,
     last_object_with,
-    outcome_words,
     verdict_of,
 )
+from git_fabro.workflow.graph import outcome_words
 from git_fabro.workflow.state import (
     BUDGET,
     DETERMINISTIC,

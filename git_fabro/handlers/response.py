@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from git_fabro.handlers.call import Notice
-from git_fabro.workflow.condition import STATUSES, names_outcome_words, normalise_status
-from git_fabro.workflow.graph import CONDITIONAL, Graph, NodeId
+from git_fabro.workflow.condition import STATUSES, normalise_status
 from git_fabro.workflow.state import (
     CANCELLED,
     DETERMINISTIC,
@@ -147,20 +146,6 @@ def verdict_of(found: Mapping[str, Json], words: Collection[str]) -> Verdict:
         notes=_text(found.get("notes")),
     )
     return Verdict(outcome, tuple(notices), bool(_text(found.get("failure_class"))))
-
-
-def outcome_words(graph: Graph, node: NodeId) -> frozenset[str]:
-    """The words for outcomes in the conditions behind a node, through conditionals too."""
-    words: set[str] = set()
-    seen, waiting = {node}, [node]
-    while waiting:
-        for edge in graph.outgoing(waiting.pop()):
-            if edge.condition is not None:
-                words |= names_outcome_words(edge.condition)
-            if graph.nodes[edge.target].kind == CONDITIONAL and edge.target not in seen:
-                seen.add(edge.target)
-                waiting.append(edge.target)
-    return frozenset(words)
 
 
 def _status(word: str) -> str | None:

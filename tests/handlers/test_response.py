@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from git_fabro.handlers.response import ROUTING, last_object_with, outcome_words, verdict_of
+from git_fabro.handlers.response import ROUTING, last_object_with, verdict_of
 from git_fabro.workflow.condition import parse
-from git_fabro.workflow.graph import Edge, NodeId
+from git_fabro.workflow.graph import Edge, NodeId, outcome_words
 from git_fabro.workflow.state import Failure, Outcome
 from tests.handlers.calls import a_graph, a_node
 
