@@ -104,7 +104,8 @@ class _Child:
                 b"prepare: ok\n",
                 b"commit: ok\n",
             ]
-        except OSError:
+        except (OSError, ValueError):
+            # It died, or the collector of cycles closed the pipes before us.
             return False
 
     def end(self) -> GitError:
@@ -117,10 +118,16 @@ class _Child:
             self._process.returncode = 0
         status = self._process.wait()
         back.close()
+        return failure(self._args, Finished(status, b"", self._said()))
+
+    def _said(self) -> str:
+        if self._errors.closed:
+            # In a cycle of garbage the file may be finalized before its owner is.
+            return ""
         self._errors.seek(0)
         stderr = self._errors.read().decode(errors="replace")
         self._errors.close()
-        return failure(self._args, Finished(status, b"", stderr))
+        return stderr
 
 
 def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
