@@ -18,6 +18,9 @@ from git_fabro.git.encoding import FILE_MODE, TREE_MODE
 from git_fabro.git.objects import Objects
 from git_fabro.git.refs import Refs
 
+#: How long a lock on the notes is waited for: they can be made again, and a left-over lock of a
+#: dead process must not hold up every checkpoint.
+PATIENCE_S = 0.2
 #: How often a write begins again because another writer was faster.
 TRIES = 20
 
@@ -50,6 +53,7 @@ def write_notes(
     by: Identity,
     when: int,
     ref: str = NOTES_REF,
+    patience_s: float = PATIENCE_S,
 ) -> Oid | None:
     """Set the notes of these objects, whatever they were; the commit that the ref is at then.
 
@@ -60,8 +64,10 @@ def write_notes(
         by: Author and committer.
         when: Seconds since the epoch.
         ref: Which notes.
+        patience_s: How long a lock of another process is waited for.
 
     Raises:
+        BusyError: the lock was held for longer than that.
         StaleRefError: other writers were faster TRIES times in a row.
     """
     blobs = {oid: None if text is None else _blob(objects, text) for oid, text in notes.items()}
@@ -81,12 +87,14 @@ def write_notes(
         )
         new = objects.write_commit(commit)
         try:
-            refs.move([Move(ref, tip or zero(new), new)], "fabro")
+            refs.move([Move(ref, tip or zero(new), new)], "fabro", patience_s=patience_s)
         except StaleRefError:
             if attempt + 1 == TRIES:
                 raise
             time.sleep(random.uniform(0, 0.002 * (attempt + 1)))
         else:
+            # A clean-up may have listed what is reachable before this did. traps: OB11
+            objects.bring_back()
             return new
     return None
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import heapq
 import os
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -49,6 +50,7 @@ class Objects:
         alternates: More objects folders, besides those that ``info/alternates`` names.
         level: The zlib level of new objects.
         lazy: The git program, where objects may be absent here and fetched when asked for.
+        clock: Seconds, by which ``look_again`` tells two looks apart.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Objects:
         alternates: tuple[Path, ...] = (),
         level: int = 1,
         lazy: Git | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.object_format = object_format
         self._trees: dict[Oid, dict[bytes, TreeEntry]] = {}
@@ -71,6 +74,7 @@ class Objects:
             durable=durable,
             lazy=lazy,
             git_dir=common_dir,
+            clock=clock,
         )
 
     def __enter__(self) -> Objects:
@@ -97,6 +101,48 @@ class Objects:
             RecordError: a message or time that a commit cannot hold.
         """
         return self._raw.write("commit", commit_bytes(commit))
+
+    def look_again(self, *, final: bool = False) -> int:
+        """Write again what a clean-up took of the objects that a ref transaction brought in.
+
+        To be called after each transaction that succeeded: an object that two such calls found,
+        some seconds apart, is forgotten. All others are remembered, up to a limit of 64 MiB.
+
+        Args:
+            final: All remembered objects are looked at, once a ``git gc`` that runs has ended.
+
+        Returns:
+            How many objects were gone.
+        """
+        return self._raw.look_for_all() if final else self._raw.look_again()
+
+    def bring_back(self) -> int:
+        """Write again what a clean-up took of all remembered objects, whether or not on a ref."""
+        return self._raw.bring_back()
+
+    def hold(self, tree: Oid, base: Oid | None = None) -> Oid | None:
+        """Remember a tree that git wrote as if it were written here; what base holds is left out.
+
+        Returns:
+            None, or an object that is gone already.
+        """
+        if tree == base:
+            return None
+        if not self._raw.hold(tree):
+            return tree
+        before = self._tree(base) if base is not None else {}
+        for name, entry in self._tree(tree).items():
+            old = before.get(name)
+            if entry == old or entry.mode == GITLINK_MODE:
+                continue
+            if entry.mode == TREE_MODE:
+                below = old.oid if old is not None and old.mode == TREE_MODE else None
+                gone = self.hold(entry.oid, below)
+            else:
+                gone = None if self._raw.hold(entry.oid) else entry.oid
+            if gone is not None:
+                return gone
+        return None
 
     def exists(self, oid: Oid) -> bool:
         """Whether the object is in the repository now; packs of other processes are seen."""

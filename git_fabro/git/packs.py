@@ -42,7 +42,8 @@ class PackFolder:
             RecordError: a pack is damaged.
         """
         name = ObjectID(oid.encode())
-        found = self._ask(oid, lambda pack: name in pack or None)
+        # A repack may have removed the file, which is still mapped here.
+        found = self._ask(oid, lambda pack: (name in pack and _lies_there(pack)) or None)
         return None if found is None else self._packs[0]
 
     def read(self, oid: Oid) -> tuple[str, bytes] | None:
@@ -92,3 +93,7 @@ class PackFolder:
             # Another user's pack in a shared repository.
             return True
         return pack is not None
+
+
+def _lies_there(pack: Pack) -> bool:
+    return os.path.exists(pack.data.path)

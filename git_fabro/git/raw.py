@@ -7,7 +7,8 @@ run are seen, packs that a repack removes are let go.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,10 +16,14 @@ from git_fabro.checkpoint.model import Oid
 from git_fabro.errors import MissingObjectError, RecordError
 from git_fabro.git.encoding import object_name
 from git_fabro.git.loose import LooseFolder
+from git_fabro.git.memory import Held, Memory, is_gc_at_work, wait_for_gc
 from git_fabro.git.program import Git
 
 if TYPE_CHECKING:
     from git_fabro.git.packs import PackFolder
+
+#: How long the last look waits for a clean-up that runs.
+GC_PATIENCE_S = 10.0
 
 _ALTERNATES_DEPTH = 5
 
@@ -35,6 +40,7 @@ class RawObjects:
         durable: bool,
         lazy: Git | None,
         git_dir: Path,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._format = object_format
         self._lazy = lazy
@@ -45,6 +51,8 @@ class RawObjects:
             for folder in self._folders
         ]
         self._opened: list[PackFolder] = []
+        self._memory = Memory()
+        self._clock = clock
 
     def close(self) -> None:
         """Let go of the packs; the value stays usable."""
@@ -73,11 +81,82 @@ class RawObjects:
         packed = kind != "commit" and any(packs.freshen(oid) for packs in self._packs)
         if not packed and not self._loose[0].freshen(oid):
             self._loose[0].write(oid, kind, data)
+        self._memory.keep(oid, Held(kind, data))
         return oid
+
+    def hold(self, oid: Oid) -> bool:
+        """Remember an object that another program wrote; whether it could be had."""
+        held = self._memory.get(oid)
+        if held is not None:
+            self._memory.keep(oid, Held(held.kind, held.data))
+            self._write_back([(oid, held)])
+            return True
+        held = self._found(oid) or self._found(oid)
+        if held is not None:
+            self._memory.keep(oid, held)
+        return held is not None
+
+    def _found(self, oid: Oid) -> Held | None:
+        file = next(filter(None, (folder.file_of(oid) for folder in self._loose)), None)
+        if file is not None:
+            return Held(None, file)
+        packed = next(filter(None, (packs.read(oid) for packs in self._packs)), None)
+        return None if packed is None else Held(*packed)
+
+    def look_again(self) -> int:
+        """Write what is gone of the objects that refs now reach; how many were gone.
+
+        Cheap: each object is looked at twice, ``SETTLED_S`` apart, unless a clean-up is at work.
+        """
+        # Asked first: one that ends later still has deleted before we look.
+        at_work = is_gc_at_work(self._git_dir)
+        every, now = self._memory.every(), self._clock()
+        due = [(oid, held) for oid, held in every if at_work or held.is_due(now)]
+        gone = self._write_back(due)
+        for oid, held in due:
+            if oid in gone:
+                held.seen = None
+            elif held.seen is None:
+                held.seen = now
+            elif held.is_due(now) and not at_work:
+                self._memory.drop(oid, held)
+        if gone and len(due) < len(every):
+            return len(gone | self._write_back(every))
+        return len(gone)
+
+    def look_for_all(self) -> int:
+        """The same once more for all that are remembered, after a clean-up that runs has ended."""
+        wait_for_gc(self._git_dir, GC_PATIENCE_S)
+        return self.bring_back()
+
+    def bring_back(self) -> int:
+        """Write what is gone of all remembered objects, on refs or not; nothing is forgotten."""
+        return len(self._write_back(self._memory.every()))
+
+    def _write_back(self, some: Iterable[tuple[Oid, Held]]) -> set[Oid]:
+        gone = {oid: held for oid, held in some if not self._lies_here(oid)}
+        for oid, held in gone.items():
+            if held.kind is None:
+                self._loose[0].put(oid, held.data)
+            else:
+                self._loose[0].write(oid, held.kind, held.data)
+        return set(gone)
+
+    def _is_remembered(self, oid: Oid) -> bool:
+        """Whether the object is in memory; then it is in the repository again."""
+        held = self._memory.get(oid)
+        if held is not None:
+            self._write_back([(oid, held)])
+        return held is not None
 
     def exists(self, oid: Oid) -> bool:
         """Whether the object is in the repository now."""
-        return self._lies_here(oid) or self._lies_here(oid) or self._fetch(oid) is not None
+        return (
+            self._lies_here(oid)
+            or self._lies_here(oid)
+            or self._is_remembered(oid)
+            or self._fetch(oid) is not None
+        )
 
     def _lies_here(self, oid: Oid) -> bool:
         return any(folder.has(oid) for folder in self._loose) or any(
@@ -92,7 +171,10 @@ class RawObjects:
             RecordError: it is damaged, or larger than the limit.
         """
         # Twice: a repack may have moved it from one place to the other between two looks.
-        found = self._look(oid, limit_bytes) or self._look(oid, limit_bytes) or self._fetch(oid)
+        found = self._look(oid, limit_bytes) or self._look(oid, limit_bytes)
+        if found is None and self._is_remembered(oid):
+            found = self._look(oid, limit_bytes)
+        found = found or self._fetch(oid)
         if found is None:
             raise MissingObjectError(f"object is missing: {oid}", hint="git fsck")
         if limit_bytes is not None and len(found[1]) > limit_bytes:

@@ -89,13 +89,14 @@ class Refs:
                 found[name] = oid
         return dict(sorted(found.items()))
 
-    def move(self, moves: Sequence[Move], message: str) -> None:
+    def move(self, moves: Sequence[Move], message: str, *, patience_s: float | None = None) -> None:
         """Move all of these refs, in this order, or none.
 
         Args:
             moves: Old value on every one; equal values verify, a zero id creates or deletes.
             message: For git's reflog. Use few different ones: git takes one per process, and a
                 handful of processes are kept open.
+            patience_s: How long locks of others are waited for; None as long as always.
 
         Raises:
             StaleRefError: a ref holds neither its old nor its new value; nothing was moved.
@@ -104,7 +105,7 @@ class Refs:
             GitError: git refused for another reason.
         """
         self._check_objects(moves)
-        deadline = time.monotonic() + self._patience_s
+        deadline = time.monotonic() + (self._patience_s if patience_s is None else patience_s)
         pause_s, tries = _FIRST_PAUSE_S, 0
         while (refusal := self._writer.move(moves, message)) is not None:
             if self._already_moved(moves):
@@ -117,6 +118,8 @@ class Refs:
                 raise BusyError(
                     f"another process holds {locked[0]}", hint="git fabro doctor"
                 ) from refusal
+            # Git refuses also where a clean-up took the commit since we looked. traps: OB11
+            self._objects.bring_back()
             time.sleep(pause_s * random.uniform(0.5, 1.5))
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import multiprocessing
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from git_fabro.checkpoint.model import Identity, Oid
+from git_fabro.errors import BusyError
 from git_fabro.git.discover import open_repository
 from git_fabro.git.notes import all_notes, read_note, write_notes
 from git_fabro.git.objects import Objects, open_objects
@@ -234,3 +236,14 @@ def test_two_writers_at_once_lose_no_note_rf10(repo: GitRepo) -> None:
     assert [worker.exitcode for worker in workers] == [0, 0]
     assert len(repo.git("notes", "--ref=fabro", "list").splitlines()) == 200
     repo.fsck()
+
+
+def test_a_left_over_lock_costs_little_patience_rf9(repo: GitRepo, opened: Opened) -> None:
+    write(opened, {named(1): "text"})
+    (repo.path / ".git" / f"{REF}.lock").touch()
+    began = time.monotonic()
+
+    with pytest.raises(BusyError):
+        write(opened, {named(2): "text"})
+
+    assert time.monotonic() - began < 2
