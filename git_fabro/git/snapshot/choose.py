@@ -9,6 +9,7 @@ from typing import Protocol
 from git_fabro.checkpoint.model import Oid
 from git_fabro.errors import RequestError
 from git_fabro.git.discover import Repository
+from git_fabro.git.objects import Objects
 from git_fabro.git.snapshot.reference import ReferenceEngine, Rules, Snapshot
 
 
@@ -16,6 +17,10 @@ class Engine(Protocol):
     """What turns a work tree into a tree."""
 
     def record(self) -> Snapshot: ...
+
+    def look_again(self, objects: Objects, before: Oid | None, tree: Oid) -> int: ...
+
+    def remove_left_lock(self) -> bool: ...
 
     def set_index_to(self, tree: Oid) -> None: ...
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,9 @@ from git_fabro.errors import BusyError, GitError
 SLACK_S = 2
 #: How far before it a ctime could still be that of a later change: file systems stamp by the tick.
 _TICK_NS = 50_000_000
+
+#: How long a lock has to stand as it is before it counts as left behind.
+_LEFT_S = 0.1
 
 _NS = 1_000_000_000
 _STAT_LENGTH = 40
@@ -157,6 +161,26 @@ def replace_index(index: Path, data: bytes) -> None:
 
 def lock_of(index: Path) -> Path:
     return index.with_name(f"{index.name}.lock")
+
+
+def remove_left(lock: Path) -> bool:
+    """Remove a lock that nobody works on: for a tenth of a second it stays as it is."""
+    found = _identity(lock)
+    deadline = time.monotonic() + _LEFT_S
+    while time.monotonic() < deadline:
+        if found is None or _identity(lock) != found:
+            return False
+        time.sleep(0.01)
+    lock.unlink(missing_ok=True)
+    return True
+
+
+def _identity(path: Path) -> tuple[int, ...] | None:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 class Stamp:

@@ -14,13 +14,16 @@ from typing import TypeVar
 from git_fabro.checkpoint.model import Oid, parse_oid
 from git_fabro.errors import BusyError, GitError
 from git_fabro.git.discover import Repository
+from git_fabro.git.objects import Objects
 from git_fabro.git.program import Finished, Git, failure
+from git_fabro.git.snapshot.again import make_again
 from git_fabro.git.snapshot.index import (
     SLACK_S,
     Contents,
     Stamp,
     is_readable,
     lock_of,
+    remove_left,
     replace_index,
     scan,
     without_stat,
@@ -40,6 +43,9 @@ SETTINGS = (
     "core.safecrlf=false",
 )
 _NEVER_S = 1 << 32
+_TRIES_AGAINST_GC = 5
+# More do not fit on a command line for certain.
+_MOST_SUBMODULES = 500
 T = TypeVar("T")
 
 
@@ -47,7 +53,7 @@ T = TypeVar("T")
 class Notice:
     """Something of a work tree that is not in its snapshot as it stands there."""
 
-    code: str  # file_excluded, nested_repository
+    code: str  # file_excluded, nested_repository, submodule_dirty
     message: str
     path: bytes
 
@@ -87,6 +93,8 @@ class ReferenceEngine:
         self._work_tree = repo.work_tree
         self._format = repo.object_format
         self._index = index
+        linked = repo.git_dir != repo.common_dir and index == repo.git_dir / "index"
+        self._own_lock = lock_of(index) if linked else None
         self._rules = rules
         self._stamp = Stamp(index)
         self._seen: tuple[tuple[int, ...], Contents] | None = None
@@ -104,6 +112,7 @@ class ReferenceEngine:
         self._stamp.begin()
         before = self._patiently(self._forget_young)
         notices = self._patiently(lambda: self._add(before))
+        notices += self._dirty_submodules(before)
         self._patiently(self._settle)
         tree = self._tree()
         self._stamp.finish()
@@ -112,7 +121,7 @@ class ReferenceEngine:
         return Snapshot(tree, untold)
 
     def _settle(self) -> None:
-        """Have the index written anew once all its files are older: until then git reads each again.
+        """Have the index written anew once all its files are older: till then git reads them again.
 
         Files of the very second in which git wrote the index are compared by content, always. Git
         itself settles that when it next writes, which it does not while nothing changes.
@@ -128,10 +137,54 @@ class ReferenceEngine:
         """The tree of the index; git is not asked again while the index is the very same file."""
         if self._written is not None and self._written[0] == self._signature():
             return self._written[1]
-        tree = parse_oid(self._run("write-tree").decode("ascii").strip())
+        tree = self._write_tree()
         if self._index.exists():
             self._written = self._signature(), tree
         return tree
+
+    def _write_tree(self) -> Oid:
+        try:
+            written = self._run("write-tree")
+        except GitError:
+            # A blob may be gone that was recorded just now, or some snapshots ago. traps: OB11
+            if make_again(self._run, self._work_tree) == 0:
+                raise
+            written = self._run("write-tree")
+        return parse_oid(written.decode("ascii").strip())
+
+    def look_again(self, objects: Objects, before: Oid | None, tree: Oid) -> int:
+        """Remember what a snapshot brought, so that ``objects`` can write it again.
+
+        To be called while nothing changes the work tree: what a clean-up took already is made
+        from its files.
+
+        Args:
+            objects: Where the objects are remembered.
+            before: A tree that is on a ref, whose objects need no care; None is none.
+            tree: The snapshot that this engine recorded last.
+
+        Returns:
+            How many objects were gone.
+
+        Raises:
+            GitError: some are gone for good, or are taken as fast as they are made.
+        """
+        count = 0
+        for _ in range(_TRIES_AGAINST_GC):
+            gone = objects.hold(tree, before)
+            if gone is None:
+                return count
+            count += make_again(self._run, self._work_tree) or 1
+            self._write_tree()
+        raise GitError(f"an object of the snapshot is gone: {gone}", hint="git fsck")
+
+    def remove_left_lock(self) -> bool:
+        """Remove the lock that a killed git left on a run's own linked work tree; whether it did.
+
+        To be called when no process of the node runs any more. A lock that goes or changes within a
+        tenth of a second is somebody's at work, and stays; so does any lock of another index.
+        """
+        return self._own_lock is not None and remove_left(self._own_lock)
 
     def set_index_to(self, tree: Oid) -> None:
         """Make the index hold a tree, keeping the stat data of what stays the same.
@@ -199,6 +252,23 @@ class ReferenceEngine:
             Notice("nested_repository", "nested repository recorded by its commit only", path)
             for path in sorted(scan(data, self._format, since_s=_NEVER_S).gitlinks - before)
         ]
+
+    def _dirty_submodules(self, gitlinks: frozenset[bytes]) -> list[Notice]:
+        """Submodules with changes that their commit, which is all that is recorded, lacks."""
+        top = os.fsencode(self._work_tree)
+        names = [
+            name
+            for name in sorted(gitlinks - self._told)
+            if os.path.lexists(os.path.join(top, name, b".git"))
+        ]
+        if not names:
+            return []
+        paths = [f":(literal,top){os.fsdecode(name)}" for name in names[:_MOST_SUBMODULES]]
+        done = self._call("diff-files", "--raw", "-z", "--ignore-submodules=none", "--", *paths)
+        # A damaged submodule is no reason to fail: its commit is recorded all the same.
+        dirty = done.stdout.split(b"\0")[1::2] if done.status == 0 else []
+        text = "submodule with changes that are not recorded, only its commit is"
+        return [Notice("submodule_dirty", text, name) for name in dirty]
 
     def _add_by_name(self, gitlinks: frozenset[bytes]) -> list[Notice]:
         notices = self._add_tracked()
