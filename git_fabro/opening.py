@@ -79,7 +79,7 @@ def begin(doors: Doors | None, new: NewRun, directory: RunDirectory, session: Se
     run = RunId(new.created.run_id)
     log = _log(doors, run, directory, session, new.namespace, new.identity)
     log.required = new.required
-    _write_copies(directory, new)
+    _write_copies(doors, directory, new)
     if doors is None or new.base is None:
         log.doors = None
         log.lock_directory()
@@ -156,8 +156,12 @@ def run_json(created: RunCreated) -> dict[str, Json]:
     }
 
 
-def _write_copies(directory: RunDirectory, new: NewRun) -> None:
-    directory.write(layout.RUN_JSON, codec.document(run_json(new.created)))
+def _write_copies(doors: Doors | None, directory: RunDirectory, new: NewRun) -> None:
+    """The copies for quick local access, with the value that Git does not hold."""
+    top = str(doors.repository.top) if doors is not None else None
+    directory.write(
+        layout.RUN_JSON, codec.document({**run_json(new.created), "host_repo_path": top})
+    )
     directory.write(layout.GRAPH, new.graph_source)
 
 
