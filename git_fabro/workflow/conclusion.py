@@ -86,7 +86,10 @@ def _broken_off(graph: Graph, line: Line) -> Conclusion:
 
 
 def _limited_target(graph: Graph, line: Line, node: NodeId) -> NodeId:
-    """The node that the visit limit kept from running: the first used-up one that could follow."""
+    """The node that the visit limit kept from running: the first used-up one that could follow.
+
+    Where none could, a hook wanted to go to one.
+    """
     targets = [edge.target for edge in graph.outgoing(node)]
     targets += routing.retry_targets(graph, graph.nodes[node])
     way = routing.route(
@@ -106,6 +109,7 @@ def _limited_target(graph: Graph, line: Line, node: NodeId) -> NodeId:
         targets += [
             target for target in (gate and [routing.gate_target(graph, gate)]) or [] if target
         ]
+    targets += graph.nodes
     return next((target for target in targets if over_limit(graph, line, target)), node)
 
 

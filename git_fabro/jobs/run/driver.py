@@ -27,7 +27,7 @@ from git_fabro.store import LostLeaseError, RequiredCheckpointError, RunLog
 from git_fabro.workflow import conclusion, engine
 from git_fabro.workflow.conclusion import Conclusion
 from git_fabro.workflow.engine import Done
-from git_fabro.workflow.graph import EXIT, START, WAIT, Graph, Node
+from git_fabro.workflow.graph import EXIT, PARALLEL, START, WAIT, Graph, Node
 from git_fabro.workflow.records import (
     Event,
     NodeFinished,
@@ -184,7 +184,14 @@ class Driver:
         self._finish(branch, node, done, result)
 
     def _before(self, branch: str | None, node: Node) -> Verdict:
-        return self.hooks.ask("stage_start", self.hooks.about(node, self._position(branch, node)))
+        """What hooks decide before a visit: of the run before its first, of a fan-out, of any."""
+        about = self.hooks.about(node, self._position(branch, node))
+        events = {START: ("run_start", "stage_start"), PARALLEL: ("stage_start", "parallel_start")}
+        for event in events.get(node.kind, ("stage_start",)):
+            verdict = self.hooks.ask(event, about)
+            if verdict.decided:
+                return verdict
+        return Verdict()
 
     def _position(self, branch: str | None, node: Node) -> Position:
         """The attempt that comes next: of the open visit, else of a new one."""
@@ -293,6 +300,8 @@ class Driver:
     def _tell(self, node: Node, position: Position, event: NodeFinished) -> None:
         about = {**self.hooks.about(node, position), "status": event.outcome.status}
         failed_now = event.outcome.status == FAIL
+        if node.kind == PARALLEL:
+            self.hooks.tell("parallel_complete", about)
         self.hooks.tell("stage_failed" if failed_now else "stage_complete", about)
         self.hooks.tell("checkpoint_saved", about)
 

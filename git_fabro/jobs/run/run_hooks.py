@@ -14,6 +14,7 @@ from git_fabro.checkpoint import codec
 from git_fabro.errors import RecordError
 from git_fabro.jobs.run.places import Places
 from git_fabro.store import RunLog
+from git_fabro.workflow import engine, fold
 from git_fabro.workflow.engine import Done
 from git_fabro.workflow.graph import Graph, Node, NodeId
 from git_fabro.workflow.records import Next, NodeFinished
@@ -64,8 +65,10 @@ class RunHooks:
         }
 
     def tell(self, event: str, about: Mapping[str, Json]) -> None:
-        """Runs the hooks of an event that cannot decide anything."""
-        self.ask(event, about)
+        """Runs the hooks of an event that cannot decide anything: what it is about has happened."""
+        verdict = self.ask(event, about)
+        if verdict.outcome is not None and verdict.outcome.failure is not None:
+            self.log.notice("hook", f"{verdict.outcome.failure.message}; it is too late to block")
 
     def ask(self, event: str, about: Mapping[str, Json]) -> Verdict:
         """Runs the hooks of an event in order, until a blocking one decides."""
@@ -108,9 +111,13 @@ class RunHooks:
             failure = verdict.outcome.failure
             outcome = replace(decided.outcome, status="fail", word="", failure=failure)
             return replace(decided, outcome=outcome, next=None, reason=STRUCTURAL)
-        if verdict.edge_to and verdict.edge_to in graph.nodes:
-            return replace(decided, next=Next(node=NodeId(verdict.edge_to)), reason="hook")
-        return decided
+        target = NodeId(verdict.edge_to)
+        if target not in graph.nodes:
+            return decided
+        after = fold.finish(line, done.position, decided)
+        if engine.over_limit(graph, after, target):
+            return replace(decided, next=None, reason=engine.VISIT_LIMIT)
+        return replace(decided, next=Next(node=target), reason="hook")
 
 
 def _matches(hook: HookSetting, about: Mapping[str, Json]) -> bool:
