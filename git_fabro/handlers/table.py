@@ -65,7 +65,8 @@ def run_node(call: Call, driver: Driver) -> Result:
 
 def simulate(call: Call, driver: Driver) -> Result:
     """One attempt of a dry run: what would call a program, or wait, is taken as a success."""
-    if call.node.kind in _DRIVEN and not call.node.text("prompt"):
+    asks_an_agent = call.node.kind == graph.FAN_IN and call.node.text("prompt")
+    if call.node.kind in _DRIVEN and not asks_an_agent:
         return _DRIVEN[call.node.kind](call, driver)
     if call.node.kind in (graph.START, graph.EXIT, graph.CONDITIONAL):
         return control.run(call)

@@ -150,14 +150,20 @@ class Stage:
             request, self.doors(), on_record=self.records.append, began=lambda run: None
         )
 
-    def answer(self, gate: str, text: str, *, refused: bool = False) -> str:
-        place = answer.Place(
+    def place(self) -> answer.Place:
+        return answer.Place(
             doors=self.opened(),
             run=self.run,
             folder=self.repo.path,
             environment=self.environment,
         )
-        return answer.answer(place, gate, Reply(text=text, refused=refused))
+
+    def answer(self, gate: str, text: str, *, refused: bool = False) -> str:
+        return answer.answer(self.place(), gate, Reply(text=text, refused=refused))
+
+    def asks(self, gate: str) -> bool:
+        """Whether a question is open, as another process sees it."""
+        return bool(self.run) and gate in answer.open_questions(self.place())
 
     def in_background(self, terms: Terms | None = None) -> Background:
         return Background(self, terms)

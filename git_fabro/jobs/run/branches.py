@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
+from git_fabro.gates import position_of
 from git_fabro.handlers.call import Call, Interrupted, Parked, Stop
+from git_fabro.jobs.run.desk import Paused
 from git_fabro.jobs.run.places import Places
 from git_fabro.store import RunLog
 from git_fabro.workflow import conclusion, engine
@@ -130,29 +132,32 @@ class Branches:
             crew.parked.add(name)
         elif error is not None and crew.broken is None:
             crew.broken = error
-            if not isinstance(error, Interrupted):
+            if not isinstance(error, (Interrupted, Paused)):
                 self._stop_all(crew, visit, "stop")
 
     def _stop_all(self, crew: _Crew, visit: str, reason: str) -> None:
         for name in crew.running:
-            self._stop_below(f"{visit}/{name}", reason)
-
-    def _stop_below(self, branch: str, reason: str) -> None:
-        """Stops a branch and every branch inside it."""
-        self._lines.stops[branch].set(reason)
-        for name, inner in self._lines.log.state.branches.items():
-            if inner.parent == branch and name in self._lines.stops:
-                self._stop_below(name, reason)
+            for branch in self._with_inner(f"{visit}/{name}"):
+                if branch in self._lines.stops:
+                    self._lines.stops[branch].set(reason)
 
     def _wake(self, crew: _Crew, visit: str) -> None:
         """A parked branch whose question was answered meanwhile runs on."""
         state = self._lines.log.state
         for name in list(crew.parked):
-            key = f"{visit}/{name}"
-            gates = [gate for gate in state.gates.values() if gate.branch == key]
-            if gates and all(gate.answer is not None for gate in gates):
+            inside = self._with_inner(f"{visit}/{name}")
+            gates = (gate for gate in state.gates.values() if gate.branch in inside)
+            if any(gate.answer is not None for gate in gates):
                 crew.parked.discard(name)
                 crew.waiting.append(name)
+
+    def _with_inner(self, branch: str) -> set[str]:
+        """A branch and every branch inside it."""
+        found, state = {branch}, self._lines.log.state
+        for name, inner in state.branches.items():
+            if inner.parent == branch:
+                found |= self._with_inner(name)
+        return found
 
     def _won(self, visit: str) -> bool:
         state = self._lines.log.state
@@ -173,18 +178,16 @@ class Branches:
         crew.parked.clear()
 
     def _cancel_questions(self, branch: str) -> None:
-        log = self._lines.log
+        log, inside = self._lines.log, self._with_inner(branch)
         for question, gate in list(log.state.gates.items()):
-            if gate.branch == branch and gate.answer is None:
-                log.note(
-                    QuestionCancelled(
-                        question=question,
-                        ask=gate.ask,
-                        asked_seq=gate.asked_seq,
-                        reason="join_policy",
-                    ),
-                    Position(node=gate.node, visit=gate.visit, attempt=gate.attempt, branch=branch),
+            if gate.branch in inside and gate.answer is None:
+                cancelled = QuestionCancelled(
+                    question=question,
+                    ask=gate.ask,
+                    asked_seq=gate.asked_seq,
+                    reason="join_policy",
                 )
+                log.note(cancelled, position_of(gate))
 
     def _conclude(self, visit: str, name: str, call: Call) -> None:
         line = self._lines.log.state.branches[f"{visit}/{name}"].line

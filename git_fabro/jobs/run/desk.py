@@ -17,6 +17,10 @@ from git_fabro.workflow.state import Gate
 _POLL_S = 0.1
 
 
+class Paused(Exception):  # noqa: N818 - no error: somebody asked for it
+    """The run rests after the nodes that were running."""
+
+
 class Prompter(Protocol):
     """Asks a person at a terminal."""
 
@@ -38,6 +42,7 @@ class Desk:
     request: str | None = None
     _answered: threading.Condition = field(default_factory=threading.Condition)
     _terminal: threading.Lock = field(default_factory=threading.Lock)
+    _looking: threading.Lock = field(default_factory=threading.Lock)
     _over: threading.Event = field(default_factory=threading.Event)
     _watcher: threading.Thread | None = None
     failure: BaseException | None = None
@@ -114,7 +119,13 @@ class Desk:
             elif self.prompter is not None:
                 self._ask_at_terminal(question, gate, call)
             else:
-                raise Parked(question)
+                self._park(question)
+
+    def _park(self, question: str) -> None:
+        """Nobody is here to ask; but an answer may lie there that nobody has read."""
+        self.look()
+        if self.log.state.gates[question].answer is None:
+            raise Parked(question)
 
     def _settled(self, question: str) -> bool:
         """Whether there is an answer; the passing of a deadline is one."""
@@ -147,7 +158,8 @@ class Desk:
         if over():
             return
         if typed is None:
-            raise Parked(question)
+            self._park(question)
+            return
         reply = Reply(text=typed, channel="terminal", principal=self.principal)
         event = answer_event(question, gate, reply)
         if event is not None:

@@ -19,7 +19,7 @@ from git_fabro.checkpoint.model import Oid
 from git_fabro.handlers.call import Call, Interrupted, Notice, Parked, Result, Stop
 from git_fabro.handlers.table import run_node, simulate
 from git_fabro.jobs.run.branches import Branches
-from git_fabro.jobs.run.desk import Desk
+from git_fabro.jobs.run.desk import Desk, Paused
 from git_fabro.jobs.run.places import Places
 from git_fabro.jobs.run.run_hooks import RunHooks, Verdict
 from git_fabro.jobs.run.workshop import Workshop
@@ -39,10 +39,6 @@ from git_fabro.workflow.records import (
 from git_fabro.workflow.state import CANCELLED, FAIL, Json, Outcome, Position, RunState, failed
 
 _MOST_FILES = 1000
-
-
-class Paused(Exception):  # noqa: N818 - no error: somebody asked for it
-    """The run rests after the node that was running."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -207,8 +203,20 @@ class Driver:
         visit = str(position)
         if verdict.outcome is not None:
             return Result(verdict.outcome), 0
-        if position.attempt > 1 and node.kind != WAIT:
-            self._wait_until(position.branch, self.state.deadlines.get(visit))
+        began = self.now()
+        try:
+            if position.attempt > 1 and node.kind != WAIT:
+                self._wait_until(position.branch, self.state.deadlines.get(visit))
+            began = self.now()
+            result = self._run(node, position)
+        except Interrupted as exc:
+            if exc.args[:1] != ("join_policy",):
+                self.interrupted.append(visit)
+                raise
+            result = Result(failed("another branch won", failure_class=CANCELLED))
+        return result, int((self.now() - began).total_seconds() * 1000)
+
+    def _run(self, node: Node, position: Position) -> Result:
         line = self.state.line_of(position.branch)
         fidelity, thread = self.workshop.thread_of(node, line)
         self.log.note(
@@ -216,21 +224,13 @@ class Driver:
                 handler=node.kind,
                 fidelity=fidelity,
                 thread=thread,
-                deadline=self._deadline(node, visit),
+                deadline=self._deadline(node, str(position)),
             ),
             position,
             sync=False,
         )
         call = self._call(node, position, fidelity, thread)
-        began = self.now()
-        try:
-            result = simulate(call, self) if self.simulated else run_node(call, self)
-        except Interrupted as exc:
-            if exc.args[:1] != ("join_policy",):
-                self.interrupted.append(visit)
-                raise
-            result = Result(failed("another branch won", failure_class=CANCELLED))
-        return result, int((self.now() - began).total_seconds() * 1000)
+        return simulate(call, self) if self.simulated else run_node(call, self)
 
     def _deadline(self, node: Node, visit: str) -> str | None:
         """The absolute end of a wait: as recorded, else counted from now."""
