@@ -42,7 +42,7 @@ from git_fabro.workflow.state import Position, RunState
 
 Clock = Callable[[], datetime]
 Mark = tuple[RunState, list[Record], str]
-_DERIVED_EVERY_S = 0.5
+_DERIVED_EVERY_S = 2.0
 
 
 class LostLeaseError(ConflictError):
@@ -245,7 +245,7 @@ class RunLog:
         self.write_derived()
 
     def write_derived(self, *, at_once: bool = False) -> None:
-        """Writes what can be made again, at most twice a second: notes, a copy of the state."""
+        """Writes what can be made again, every two seconds at most: notes, a copy of the state."""
         now = time.monotonic()
         if self.doors is None or not self._notes or (now < self._derived_due and not at_once):
             return

@@ -21,9 +21,8 @@ from pathlib import Path
 
 from git_fabro.errors import BusyError, GitError
 
-#: How far before the last snapshot an entry's ctime is still too young for git's comparison.
-SLACK_S = 2
-#: How far before it a ctime could still be that of a later change: file systems stamp by the tick.
+#: How far before the last snapshot a ctime could be that of a later change: file systems stamp by
+#: the tick.
 _TICK_NS = 50_000_000
 
 #: How long a lock has to stand as it is before it counts as left behind.
@@ -69,6 +68,15 @@ class Contents:
     gitlinks: frozenset[bytes]
     young: tuple[Young, ...]  # the entries whose ctime is not before the limit
     is_split: bool  # most entries are in another file
+
+
+def first_doubtful_s(last_ns: int) -> int:
+    """From which second on a ctime in the index could be that of a change git cannot see.
+
+    A change after the last snapshot has a ctime of that second or a later one (less a tick), so an
+    entry of an earlier second differs from it even where only seconds are compared.
+    """
+    return (last_ns - _TICK_NS) // _NS
 
 
 def is_readable(data: bytes) -> bool:

@@ -18,9 +18,9 @@ from git_fabro.git.objects import Objects
 from git_fabro.git.program import Finished, Git, failure
 from git_fabro.git.snapshot.again import make_again
 from git_fabro.git.snapshot.index import (
-    SLACK_S,
     Contents,
     Stamp,
+    first_doubtful_s,
     is_readable,
     lock_of,
     remove_left,
@@ -39,11 +39,13 @@ SETTINGS = (
     "core.splitIndex=false",
     "core.untrackedCache=false",
     "core.fsmonitor=false",
+    "core.trustctime=true",
+    "core.checkStat=default",
     "advice.addEmbeddedRepo=false",
     "core.safecrlf=false",
 )
 _NEVER_S = 1 << 32
-_TRIES_AGAINST_GC = 5
+_TRIES = 5
 # More do not fit on a command line for certain.
 _MOST_SUBMODULES = 500
 T = TypeVar("T")
@@ -137,20 +139,18 @@ class ReferenceEngine:
         """The tree of the index; git is not asked again while the index is the very same file."""
         if self._written is not None and self._written[0] == self._signature():
             return self._written[1]
-        tree = self._write_tree()
+        tree = self._patiently(self._write_tree)
         if self._index.exists():
             self._written = self._signature(), tree
         return tree
 
     def _write_tree(self) -> Oid:
         try:
-            written = self._run("write-tree")
+            return parse_oid(self._run("write-tree").decode("ascii").strip())
         except GitError:
             # A blob may be gone that was recorded just now, or some snapshots ago. traps: OB11
-            if make_again(self._run, self._work_tree) == 0:
-                raise
-            written = self._run("write-tree")
-        return parse_oid(written.decode("ascii").strip())
+            make_again(self._run, self._work_tree)
+            raise
 
     def look_again(self, objects: Objects, before: Oid | None, tree: Oid) -> int:
         """Remember what a snapshot brought, so that ``objects`` can write it again.
@@ -170,12 +170,12 @@ class ReferenceEngine:
             GitError: some are gone for good, or are taken as fast as they are made.
         """
         count = 0
-        for _ in range(_TRIES_AGAINST_GC):
+        for _ in range(_TRIES):
             gone = objects.hold(tree, before)
             if gone is None:
                 return count
             count += make_again(self._run, self._work_tree) or 1
-            self._write_tree()
+            self._patiently(self._write_tree)
         raise GitError(f"an object of the snapshot is gone: {gone}", hint="git fsck")
 
     def remove_left_lock(self) -> bool:
@@ -206,7 +206,7 @@ class ReferenceEngine:
     def _forget_young(self) -> frozenset[bytes]:
         """Drop stat data that may hide a change (traps: WT24); the gitlinks in the index."""
         last_ns = self._stamp.last_ns()
-        since_s = last_ns // 1_000_000_000 - SLACK_S
+        since_s = first_doubtful_s(last_ns)
         try:
             seen = self._signature()
         except FileNotFoundError:
@@ -355,9 +355,10 @@ class ReferenceEngine:
                 return step()
             except (BusyError, GitError) as exc:
                 lock = lock_of(self._index)
-                # A lock may just have gone, and a file may vanish while it is being recorded.
+                # A lock may just have gone, a file may vanish while it is being recorded, and a
+                # gc may take a folder of objects away that git is about to write to.
                 tries += not lock.exists()
-                if tries > 1:
+                if tries >= _TRIES:
                     raise
                 if time.monotonic() > deadline:
                     raise BusyError(f"another process holds {lock}") from exc
