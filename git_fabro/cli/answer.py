@@ -64,11 +64,11 @@ def _tell(place: Place, question: str, how: str, *, as_json: bool) -> None:
 def _place(words: list[str], run: str | None) -> tuple[Place, list[str]]:
     """The run and the other words: the first one names the run unless it names a gate."""
     here = naming.here()
-    doors, rest = here.repository(), list(words)
+    rest = list(words)
     if run is None and rest and "@" not in rest[0]:
         run = rest.pop(0)
     chosen = naming.find_run(here, run)
-    place = Place(doors=doors, run=chosen, folder=here.folder, environment=here.environment)
+    place = Place(doors=here.doors, run=chosen, folder=here.folder, environment=here.environment)
     return place, rest
 
 

@@ -74,7 +74,7 @@ def _follow(watch: Watch, logs: Logs | None, place: Here, *, as_json: bool) -> W
 def _ask(here: Here, watch: Watch, whole: Whole) -> None:
     """Asks the open questions at this terminal, if it is one; others may answer them first."""
     prompter = terminal.prompter()
-    if prompter is None or here.doors is None:
+    if prompter is None:
         return
     place = Place(doors=here.doors, run=whole.run, folder=here.folder, environment=here.environment)
     for question, gate in _open(whole).items():

@@ -10,9 +10,8 @@ from git_fabro.jobs.answer import PAUSE, STOP, Place
 def ask(run: str, what: str, *, as_json: bool) -> int:
     """Leaves a request for whoever drives the run."""
     here = naming.here()
-    doors = here.repository()
     chosen = naming.find_run(here, run)
-    place = Place(doors=doors, run=chosen, folder=here.folder, environment=here.environment)
+    place = Place(doors=here.doors, run=chosen, folder=here.folder, environment=here.environment)
     job.ask_driver(place, what)
     if as_json:
         render.document({"run_id": chosen, "asked": what})

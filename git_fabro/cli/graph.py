@@ -9,13 +9,15 @@ from typing import Annotated
 import typer
 
 from git_fabro import reading, workflows
+from git_fabro.checkpoint import codec, layout
 from git_fabro.checkpoint.model import RunId
 from git_fabro.cli import naming, options, pager, render
 from git_fabro.cli.naming import Here
 from git_fabro.errors import GitError, NotFoundError, RequestError
 from git_fabro.handlers import table
 from git_fabro.jobs import drawing, look
-from git_fabro.jobs.run.resume import recorded_at
+from git_fabro.jobs.run.resume import Recorded, recorded_at
+from git_fabro.rundir import RunDirectory
 from git_fabro.workflow.graph import Graph
 from git_fabro.workflow.state import RunState
 
@@ -72,12 +74,20 @@ def _named(place: Here, what: str) -> tuple[Graph, RunState | None]:
 
 
 def _of_run(place: Here, run: RunId) -> tuple[Graph, RunState]:
-    doors = place.repository()
-    meta = reading.tips_of(doors, run).meta_tip
-    if meta is None:
+    drawn, _ = _recorded(place, run).admit()
+    return drawn, look.look(place.doors, place.home, run).state
+
+
+def _recorded(place: Here, run: RunId) -> Recorded:
+    """What a run was made with: from its metadata, or from the run directory of one without Git."""
+    meta = reading.tips_of(place.doors, run).meta_tip if place.doors is not None else None
+    if place.doors is not None and meta is not None:
+        return recorded_at(place.doors, meta)
+    directory = RunDirectory.of(place.home, run)
+    source, made = directory.read(layout.GRAPH), directory.read(layout.RUN_JSON)
+    if source is None or made is None:
         raise RequestError(f"the run has no metadata here: {run}", hint="git fabro list -a")
-    drawn, _ = recorded_at(doors, meta).admit()
-    return drawn, look.look(doors, place.home, run).state
+    return Recorded(source=source, values=codec.parse_json(made, layout.RUN_JSON))
 
 
 def _graphviz(text: str, form: str, what: str) -> bytes:

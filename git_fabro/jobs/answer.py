@@ -13,43 +13,56 @@ from git_fabro.checkpoint.secrets import Mask, secret_values
 from git_fabro.doors import Doors, fresh_ulid
 from git_fabro.errors import ConflictError, LeasedError, NotFoundError, RequestError
 from git_fabro.gates import Reply, answer_event, expired, position_of
+from git_fabro.jobs import look
 from git_fabro.opening import Session
-from git_fabro.reading import View
 from git_fabro.rundir import RunDirectory
 from git_fabro.workflow.records import Principal
-from git_fabro.workflow.state import ENDED, Gate
+from git_fabro.workflow.state import ENDED, Gate, RunState
 
 PAUSE, STOP = "pause", "stop"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A run, and where this process stands."""
+    """A run, and where this process stands; ``doors`` is None outside a repository."""
 
-    doors: Doors
+    doors: Doors | None
     run: RunId
     folder: Path
     environment: Mapping[str, str]
 
     @property
+    def home(self) -> Path:
+        repository = self.doors.repository if self.doors is not None else None
+        return rundir.home(repository, self.folder, self.environment)
+
+    @property
     def directory(self) -> RunDirectory:
-        home = rundir.home(self.doors.repository, self.folder, self.environment)
-        return RunDirectory.of(home, self.run)
+        return RunDirectory.of(self.home, self.run)
 
-    def view(self) -> View:
-        return reading.view(self.doors, self.run, self.directory)
-
-    def holder(self) -> lease.Holder | None:
-        """Whoever drives the run and is alive, or may be, on another machine."""
-        _, holder = lease.read(self.doors.refs, self.doors.objects, self.run)
-        if holder is None or lease.is_alive(holder) is False:
+    @property
+    def in_git(self) -> Doors | None:
+        """The doors, if the run has metadata behind them; None of a run that is a journal only."""
+        if self.doors is None or reading.tips_of(self.doors, self.run).meta_tip is None:
             return None
-        return holder
+        return self.doors
+
+    def state(self) -> RunState:
+        """Where the run stands, its journal included."""
+        return look.look(self.doors, self.home, self.run).state
+
+    def is_driven(self) -> bool:
+        """Whether a process drives the run and is alive, or may be, on another machine."""
+        doors = self.in_git
+        if doors is None:
+            return self.directory.is_locked()
+        _, holder = lease.read(doors.refs, doors.objects, self.run)
+        return holder is not None and lease.is_alive(holder) is not False
 
 
 def open_questions(place: Place) -> dict[str, Gate]:
     """The questions of a run that nobody has answered, by gate id."""
-    gates = place.view().state.gates
+    gates = place.state().gates
     return {name: gate for name, gate in gates.items() if gate.answer is None}
 
 
@@ -63,7 +76,7 @@ def answer(place: Place, question: str, reply: Reply) -> str:
     """
     gate = _open_gate(place, question)
     _check(place, question, gate, reply)
-    if place.holder() is not None:
+    if place.is_driven():
         _leave(place, question, gate, reply)
         return "left"
     try:
@@ -108,8 +121,12 @@ def _leave(place: Place, question: str, gate: Gate, reply: Reply) -> None:
 
 
 def _record(place: Place, question: str, reply: Reply) -> None:
-    """Takes the lease, records the answer in a meta commit, and frees the lease."""
-    log, _ = opening.take(place.doors, place.run, place.directory, session_of(place))
+    """Takes the run, records the answer, in a meta commit if it has any, and leaves the run."""
+    doors, session = place.in_git, session_of(place)
+    if doors is not None:
+        log, _ = opening.take(doors, place.run, place.directory, session)
+    else:
+        log, _ = opening.take_journal(place.run, place.directory, session)
     try:
         gate = log.state.gates.get(question)
         if gate is None or gate.answer is not None:
@@ -130,7 +147,8 @@ def _record(place: Place, question: str, reply: Reply) -> None:
 def session_of(place: Place) -> Session:
     """This process, for a moment, as the holder of a run."""
     _, values = secret_values(place.environment)
-    patterns = place.doors.repository.config_all("fabro.secrets.pattern")
+    doors = place.doors
+    patterns = doors.repository.config_all("fabro.secrets.pattern") if doors is not None else ()
     return Session(
         clock=lambda: datetime.now(UTC),
         mask=Mask.of(values, patterns),
@@ -145,19 +163,21 @@ def ask_driver(place: Place, what: str) -> None:
         RequestError: nobody drives it.
         ConflictError: the same was asked already.
     """
-    status = place.view().state.status
+    status = place.state().status
     if status in ENDED:
         raise RequestError(
             f"the run has ended in {status}: {place.run}", hint=f"git fabro show {place.run}"
         )
-    if place.holder() is None:
+    if not place.is_driven():
         raise RequestError(
             f"nobody drives the run: {place.run}", hint=f"git fabro resume {place.run}"
         )
     place.directory.leave_request(what, {"id": fresh_ulid()})
 
 
-def principal_of(doors: Doors) -> Principal | None:
+def principal_of(doors: Doors | None) -> Principal | None:
     """Who types here, as git knows it; None where git knows nobody."""
+    if doors is None:
+        return None
     name, email = doors.repository.config("user.name"), doors.repository.config("user.email")
     return Principal(name=name, email=email) if name and email else None

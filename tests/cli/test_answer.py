@@ -138,8 +138,21 @@ def test_what_is_no_answer_is_refused(shell: Shell, argv: list[str], err: str) -
     assert shell("answer", *argv) == Typed(128, "", err)
 
 
-def test_outside_a_repository_there_is_nothing_to_answer(outside: Shell) -> None:
-    assert outside("answer") == Typed(128, "", "fatal: not a git repository: .\nhint: git init\n")
+def test_a_run_without_git_is_answered_and_resumed_too(shell: Shell, outside: Shell) -> None:
+    outside.apart("run", str(shell.folder / "fabro/workflows/asks/workflow.fabro"))
+
+    assert outside("answer") == Typed(0, ASKED, NEWEST)
+    assert outside.apart("answer", "review@1", "y") == Typed(
+        0, "answered: review@1\n", f"{NEWEST}hint: git fabro resume <run>\n"
+    )
+    assert outside.apart("resume").status == 0
+    assert outside("wait") == Typed(0, "<run> success\n", NEWEST)
+
+
+def test_without_a_run_there_is_nothing_to_answer(outside: Shell) -> None:
+    assert outside("answer") == Typed(
+        128, "", "fatal: there are no runs here\nhint: git fabro run WORKFLOW\n"
+    )
 
 
 #: One branch waits at a gate while the other runs, so a driver lives while the question is open.
@@ -165,7 +178,7 @@ def test_an_answer_to_a_living_driver_is_left_for_it(shell: Shell, tmp_path: Pat
     (tmp_path / "go").touch()
     driver.communicate()
     assert driver.returncode == 0
-    assert "12 <time> question.asked     split@1/ask: ask@1 asks: Go on?\n" in (
+    assert "<time> question.asked     split@1/ask: ask@1 asks: Go on?\n" in (
         shell("events", "--pretty").out
     )
 

@@ -41,6 +41,12 @@ def test_a_run_is_drawn_with_what_has_happened(shell: Shell) -> None:
     assert "start (start)\x1b[32m success\x1b[m\n" in shell("graph", "--color", shell.run_id()).out
 
 
+def test_a_run_without_git_is_drawn_too(shell: Shell, outside: Shell) -> None:
+    outside.apart("run", str(shell.folder / "fabro/workflows/asks/workflow.fabro"))
+
+    assert outside("graph", outside.run_id()) == Typed(0, RUN, "")
+
+
 def test_a_workflow_is_drawn_as_dot(shell: Shell) -> None:
     typed = shell("graph", "two", "--dot")
 

@@ -1,4 +1,4 @@
-"""From what is typed to a checkpoint: ordinals, visits, nodes, object ids, nodes inside fan-outs."""
+"""From what is typed to a checkpoint: ordinals, visits, nodes, object ids, nodes in fan-outs."""
 
 from __future__ import annotations
 
@@ -109,8 +109,10 @@ def test_what_is_no_target_is_refused(target: str, message: str) -> None:
         ("lint", "node 'lint' is inside parallel 'gone'; no checkpoint found for 'gone'"),
         (
             "api@2",
-            "node 'api' is inside parallel 'split'; no visit 2 found for 'split' "
-            "(there is split@1)",
+            (
+                "node 'api' is inside parallel 'split'; no visit 2 found for 'split' "
+                "(there is split@1)"
+            ),
         ),
     ],
 )
