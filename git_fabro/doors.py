@@ -121,7 +121,10 @@ class Doors:
             GitError: a file cannot be read, or the disk refuses an object.
         """
         assert work.engine is not None
+        # No process of the node runs any more; a git of its own that was killed left its lock.
+        work.engine.remove_left_lock()
         taken = work.engine.record()
+        work.engine.look_again(self.objects, self.objects.tree_of(work.tip.oid), taken.tree)
         said = [(one.code, f"{one.message}: {shown_path(one.path)}") for one in taken.notices]
         return taken.tree, said
 

@@ -440,6 +440,8 @@ class RunLog:
         assert (self.lease or lease_to) is not None
         held = lease.move_to(self.run, self.lease, lease_to or Oid(self.lease or ""))
         self.doors.refs.move((held, *moves), message=f"fabro: {self.run}")
+        # What a gc that ran meanwhile took, as no ref named it yet, is written again from memory.
+        self.doors.objects.look_again(final=lease_to is not None and self.meta_tip is not None)
         if lease_to is not None:
             self.lease = lease_to
 

@@ -7,6 +7,7 @@ twice, with a pause between, after a ref reached it (traps: OB11).
 
 from __future__ import annotations
 
+import itertools
 import os
 import socket
 import threading
@@ -31,6 +32,7 @@ class Held:
 
     kind: str | None  # None: data is the whole loose file
     data: bytes
+    turn: int = 0  # the how many-th that was kept
     seen: float | None = None  # when it was first seen present, on a clock that only goes forward
 
     def is_due(self, now: float) -> bool:
@@ -44,6 +46,8 @@ class Memory:
     def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:
         self._limit = limit_bytes
         self._size = 0
+        #: How many objects were kept so far.
+        self.turn = 0
         self._held: dict[Oid, Held] = {}
         self._lock = threading.Lock()
 
@@ -51,6 +55,8 @@ class Memory:
         """Remember an object; one that is known already is new again."""
         with self._lock:
             self._drop(oid)
+            self.turn += 1
+            held.turn = self.turn
             self._held[oid] = held
             self._size += len(held.data)
             while self._size > self._limit:
@@ -59,9 +65,12 @@ class Memory:
     def get(self, oid: Oid) -> Held | None:
         return self._held.get(oid)
 
-    def every(self) -> list[tuple[Oid, Held]]:
+    def every(self, *, since: int = 0) -> list[tuple[Oid, Held]]:
+        """All that were kept after that turn; cheap where they are few."""
         with self._lock:
-            return list(self._held.items())
+            newest = reversed(self._held.items())
+            some = list(itertools.takewhile(lambda item: item[1].turn > since, newest))
+        return some[::-1]
 
     def drop(self, oid: Oid, held: Held) -> None:
         """Forget an object, unless it was asked for again since."""

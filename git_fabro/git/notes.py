@@ -70,6 +70,7 @@ def write_notes(
         BusyError: the lock was held for longer than that.
         StaleRefError: other writers were faster TRIES times in a row.
     """
+    began = objects.turn
     blobs = {oid: None if text is None else _blob(objects, text) for oid, text in notes.items()}
     for attempt in range(TRIES):
         tip = refs.read(ref)
@@ -94,7 +95,7 @@ def write_notes(
             time.sleep(random.uniform(0, 0.002 * (attempt + 1)))
         else:
             # A clean-up may have listed what is reachable before this did. traps: OB11
-            objects.bring_back()
+            objects.bring_back(since=began)
             return new
     return None
 

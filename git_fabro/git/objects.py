@@ -116,9 +116,18 @@ class Objects:
         """
         return self._raw.look_for_all() if final else self._raw.look_again()
 
-    def bring_back(self) -> int:
-        """Write again what a clean-up took of all remembered objects, whether or not on a ref."""
-        return self._raw.bring_back()
+    @property
+    def turn(self) -> int:
+        """How many objects were asked for so far."""
+        return self._raw.turn
+
+    def bring_back(self, *, since: int = 0) -> int:
+        """Write again what a clean-up took, whether or not on a ref; nothing is forgotten.
+
+        Args:
+            since: Of those that were asked for after that turn; 0 is all that are remembered.
+        """
+        return self._raw.bring_back(since=since)
 
     def hold(self, tree: Oid, base: Oid | None = None) -> Oid | None:
         """Remember a tree that git wrote as if it were written here; what base holds is left out.

@@ -129,9 +129,13 @@ class RawObjects:
         wait_for_gc(self._git_dir, GC_PATIENCE_S)
         return self.bring_back()
 
-    def bring_back(self) -> int:
+    @property
+    def turn(self) -> int:
+        return self._memory.turn
+
+    def bring_back(self, *, since: int = 0) -> int:
         """Write what is gone of all remembered objects, on refs or not; nothing is forgotten."""
-        return len(self._write_back(self._memory.every()))
+        return len(self._write_back(self._memory.every(since=since)))
 
     def _write_back(self, some: Iterable[tuple[Oid, Held]]) -> set[Oid]:
         gone = {oid: held for oid, held in some if not self._lies_here(oid)}

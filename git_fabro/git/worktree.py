@@ -66,7 +66,7 @@ def list_work_trees(repo: Repository) -> tuple[LinkedWorkTree, ...]:
     """All work trees of the repository, the main one first; needs no git program."""
     main = _main_work_tree(repo)
     entries = sorted((repo.common_dir / "worktrees").glob("*/gitdir"))
-    linked = (_entry(file.parent, _named_path(file)) for file in entries)
+    linked = (_linked(file) for file in entries)
     return tuple(tree for tree in (main, *linked) if tree is not None)
 
 
@@ -92,10 +92,23 @@ def add_work_tree(
     # Two at once fail now and then, whatever their names are. traps: WT16
     with _work_tree_lock(repo.common_dir):
         _forget_stale(repo, path, branch and _BRANCHES + branch)
-        git.run(["worktree", "add", "--quiet", *where], git_dir=repo.common_dir)
+        _add(git, where, repo.common_dir)
     added = at_work_tree(repo, path)
     Stamp(added.git_dir / "index").as_old_as_index()
     return added
+
+
+def _add(git: Git, where: list[str], common_dir: Path) -> None:
+    for last in (False, False, True):
+        try:
+            git.run(["worktree", "add", "--quiet", *where], git_dir=common_dir)
+        except GitError:
+            # A gc removes the folder of all work trees while it is empty, also between git's making
+            # it and its use.
+            if last or (common_dir / "worktrees").exists():
+                raise
+        else:
+            return
 
 
 def at_work_tree(repo: Repository, path: Path) -> Repository:
@@ -248,6 +261,14 @@ def _entry(git_dir: Path, path: Path) -> LinkedWorkTree | None:
         is_locked=(git_dir / "locked").exists(),
         is_there=(path / ".git").exists(),
     )
+
+
+def _linked(file: Path) -> LinkedWorkTree | None:
+    try:
+        return _entry(file.parent, _named_path(file))
+    except FileNotFoundError:
+        # Removed since the folder was listed.
+        return None
 
 
 def _named_path(file: Path) -> Path:

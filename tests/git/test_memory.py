@@ -140,6 +140,19 @@ def test_bringing_back_forgets_nothing(repo: GitRepo, objects: Objects, clock: C
     assert objects.bring_back() == 1
 
 
+def test_only_those_since_a_turn_are_brought_back(repo: GitRepo, objects: Objects) -> None:
+    before = objects.write_blob(b"before")
+    turn = objects.turn
+    after = objects.write_blob(b"after")
+    take(repo, before)
+    take(repo, after)
+
+    assert objects.bring_back(since=turn) == 1
+
+    assert file_of(repo, after).exists()
+    assert not file_of(repo, before).exists()
+
+
 def test_what_is_asked_for_and_remembered_is_there_again(repo: GitRepo, objects: Objects) -> None:
     oid, other = objects.write_blob(b"content"), objects.write_blob(b"other")
     take(repo, oid)
