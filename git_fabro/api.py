@@ -11,7 +11,6 @@ from git_fabro.checkpoint.model import RunId
 from git_fabro.cli import naming
 from git_fabro.cli.naming import Here
 from git_fabro.errors import RecordError
-from git_fabro.handlers import table
 from git_fabro.jobs import look
 from git_fabro.jobs.look import Checkpoint, Stop
 from git_fabro.jobs.run import begin, resume
@@ -21,9 +20,6 @@ from git_fabro.workflow.records import Record
 from git_fabro.workflow.state import RunState
 
 __all__ = ["Repository", "Run", "handlers", "open"]
-
-# Kinds of one's own are registered as git_fabro.handlers.register(kind, handler).
-vars(handlers)["register"] = table.register
 
 
 def _ignore(record: Record) -> None:

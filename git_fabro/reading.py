@@ -91,6 +91,21 @@ def tips_of(doors: Doors, run: RunId) -> Tips:
     )
 
 
+def state_now(doors: Doors | None, run: RunId, directory: RunDirectory) -> RunState:
+    """Where a run stands, its journal included; without Git the journal is all there is.
+
+    Raises:
+        NotFoundError: there is no such run.
+        RecordError: what is stored does not parse.
+    """
+    if doors is not None and tips_of(doors, run).meta_tip is not None:
+        return view(doors, run, directory).state
+    entries = journal.read(directory.journal).entries
+    if not entries:
+        raise NotFoundError(f"no such run: {run}", hint="git fabro list -a")
+    return engine.replay(entry.record for entry in entries)
+
+
 def view(doors: Doors, run: RunId, directory: RunDirectory) -> View:
     """A run as it stands, its journal included.
 

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Annotated
 
+import tomli_w
 import typer
 
 from git_fabro import workflows
@@ -107,11 +108,13 @@ def create(
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(_SCAFFOLD.format(name=name, identifier=identifier))
+        settings = path.with_name("workflow.toml")
+        settings.write_text(tomli_w.dumps({"version": 1, "graph": path.name}))
     except OSError as exc:
         raise RequestError(f"cannot write: {path}: {exc.strerror}") from exc
     if as_json:
         render.document({"name": name, "file": os.path.relpath(path)})
     else:
-        render.out(f"created {os.path.relpath(path)}")
+        render.out(f"created {os.path.relpath(path)} and {settings.name} beside it")
         render.hint(f"git fabro run {name}")
     return 0

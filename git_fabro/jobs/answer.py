@@ -13,7 +13,6 @@ from git_fabro.checkpoint.secrets import Mask, secret_values
 from git_fabro.doors import Doors, fresh_ulid
 from git_fabro.errors import ConflictError, LeasedError, NotFoundError, RequestError
 from git_fabro.gates import Reply, answer_event, expired, position_of
-from git_fabro.jobs import look
 from git_fabro.opening import Session
 from git_fabro.rundir import RunDirectory
 from git_fabro.workflow.records import Principal
@@ -49,7 +48,7 @@ class Place:
 
     def state(self) -> RunState:
         """Where the run stands, its journal included."""
-        return look.look(self.doors, self.home, self.run).state
+        return reading.state_now(self.doors, self.run, self.directory)
 
     def is_driven(self) -> bool:
         """Whether a process drives the run and is alive, or may be, on another machine."""

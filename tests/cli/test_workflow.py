@@ -45,7 +45,7 @@ def test_where_there_are_none_it_is_said(outside: Shell) -> None:
 def test_a_scaffold_runs_as_it_is(shell: Shell) -> None:
     assert shell("workflow", "create", "my-flow") == Typed(
         0,
-        "created fabro/workflows/my-flow/workflow.fabro\n",
+        "created fabro/workflows/my-flow/workflow.fabro and workflow.toml beside it\n",
         "hint: git fabro run my-flow\n",
     )
     assert shell("validate", "--strict", "my-flow") == Typed(0, "", "no problems\n")

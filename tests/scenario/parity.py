@@ -176,6 +176,10 @@ class Stage:
         sealed = reading.records(self.opened(), seen.course.meta)
         return [*sealed, *(entry.record for entry in seen.counted)]
 
+    def seen_state(self) -> RunState:
+        """The state as another process sees it."""
+        return reading.view(self.opened(), self.run, self.directory()).state
+
     def events(self, kind: type) -> list[Record]:
         return [record for record in self.all_records() if isinstance(record.event, kind)]
 
