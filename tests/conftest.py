@@ -103,3 +103,14 @@ def repo(tmp_path: Path) -> GitRepo:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="the long tests at their full size")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Quick tests first: whole runs after values and doors, the campaigns last of all."""
+    items.sort(key=lambda item: _length(item.path))
+
+
+def _length(path: Path) -> int:
+    if path.name in ("test_crash.py", "test_kill.py", "test_two_drivers.py"):
+        return 2
+    return 1 if path.parent.name == "scenario" else 0

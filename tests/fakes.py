@@ -65,8 +65,8 @@ class DyingRefs(Refs):
 
     fuse: Fuse
 
-    def move(self, moves: Sequence[Move], message: str) -> None:
-        super().move(moves, message)
+    def move(self, moves: Sequence[Move], message: str, *, patience_s: float | None = None) -> None:
+        super().move(moves, message, patience_s=patience_s)
         self.fuse.burn()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -120,6 +121,9 @@ def _in_child(world: World, fuse: Fuse) -> None:
         plan = replace(plan, directory=dying_directory(plan.directory.path, fuse))
         begin.run(plan, on_record=lambda record: None, began=lambda run: None)
         status = 0
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
     finally:
         os._exit(status)
 
