@@ -121,7 +121,7 @@ def _in_child(world: World, fuse: Fuse) -> None:
         plan = replace(plan, directory=dying_directory(plan.directory.path, fuse))
         begin.run(plan, on_record=lambda record: None, began=lambda run: None)
         status = 0
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - the process ends here, whatever it was
         traceback.print_exc()
         sys.stderr.flush()
     finally:
