@@ -92,7 +92,7 @@ def write_notes(
         except StaleRefError:
             if attempt + 1 == TRIES:
                 raise
-            time.sleep(random.uniform(0, 0.002 * (attempt + 1)))
+            time.sleep(random.uniform(0, 0.01 * (attempt + 1)))
         else:
             # A clean-up may have listed what is reachable before this did. traps: OB11
             objects.bring_back(since=began)

@@ -1,4 +1,4 @@
-"""Commit messages: what is written is read back, by us and by git; nothing else is a checkpoint."""
+"""Commit messages: what is written is read back, by us and by git; nothing else is a link."""
 
 from __future__ import annotations
 

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from calls import Notices, a_call, a_node, a_settings
 
 from git_fabro.checkpoint.model import Oid
 from git_fabro.handlers import fan_in
 from git_fabro.handlers.call import Call, Result
 from git_fabro.workflow.graph import NodeId
 from git_fabro.workflow.state import Json
+from tests.handlers.calls import Notices, a_call, a_node, a_settings
 from tests.workflow.graphs import graph_of
 
 

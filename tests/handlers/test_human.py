@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from calls import a_call
 
 from git_fabro.handlers import human
 from git_fabro.handlers.call import Call
 from git_fabro.workflow.graph import NodeId
 from git_fabro.workflow.records import QuestionAsked
 from git_fabro.workflow.state import Answer, Failure, Gate, Option, Outcome
+from tests.handlers.calls import a_call
 from tests.workflow.graphs import at, graph_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from calls import a_call, a_node
 
 from git_fabro.errors import RequestError
 from git_fabro.handlers import table
 from git_fabro.handlers.call import Call, Result
 from git_fabro.workflow.state import Outcome
+from tests.handlers.calls import a_call, a_node
 
 NOBODY: Any = None
 
@@ -47,8 +47,8 @@ def test_a_name_that_is_taken_or_no_word_is_refused(kind: str) -> None:
 
 
 def test_a_kind_that_nobody_registered_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="no handler for nodes of kind acme.lost: a"):
-        table.run_node(a_call(tmp_path, node=a_node("a", "acme.lost")), NOBODY)
+    with pytest.raises(RequestError, match="no handler for nodes of kind acme-lost: a"):
+        table.run_node(a_call(tmp_path, node=a_node("a", "acme-lost")), NOBODY)
 
 
 SAID = "[simulated] a"
