@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from git_fabro.handlers.call import Call, Driver, Result
 from git_fabro.workflow.engine import stamp
 from git_fabro.workflow.gate import choices, freeform_edge, match_choice
-from git_fabro.workflow.graph import Edge
 from git_fabro.workflow.records import QuestionAsked
 from git_fabro.workflow.state import (
     CANCELLED,
@@ -52,19 +51,16 @@ def ask(call: Call, now: datetime) -> QuestionAsked:
         text=call.mask.text(call.node.label),
         options=options,
         freeform=freeform is not None,
-        default=_default_target(call, freeform),
+        default=_default_target(call),
         deadline=deadline,
     )
 
 
-def _default_target(call: Call, freeform: Edge | None) -> str | None:
+def _default_target(call: Call) -> str | None:
+    """Where the default leads. It is a choice: a workflow whose default is none is not admitted."""
     wanted = call.node.text("human.default_choice")
-    if not wanted:
-        return None
     found = match_choice(choices(call.graph, call.node.id), None, wanted)
-    if found is not None and not isinstance(found, Edge):
-        return found.target
-    return freeform.target if freeform is not None and freeform.target == wanted else None
+    return found.target if found is not None else None
 
 
 def outcome_of(gate: Gate, call: Call) -> Outcome:

@@ -36,7 +36,6 @@ def call_of(folder: Path, more: str = "") -> Call:
         ('timeout=90s, "human.default_choice"=y', "y", "2026-01-01T00:01:30.000Z"),
         ('"human.default_choice"="Yes"', "y", None),
         ('"human.default_choice"=N', "n", None),
-        ('"human.default_choice"=t', "t", None),
     ],
 )
 def test_a_question_says_all_that_a_person_needs(
@@ -85,11 +84,6 @@ def no(message: str, failure_class: str = "cancelled", status: str = "fail") -> 
         ),
         pytest.param(
             Answer(how="expired", target="n"), chosen("N", "n", "n"), id="time is up, with default"
-        ),
-        pytest.param(
-            Answer(how="expired", target="t"),
-            chosen("freeform", "", "t"),
-            id="time is up, and the default is free text",
         ),
         pytest.param(
             Answer(how="expired"),

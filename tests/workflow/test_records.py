@@ -27,7 +27,7 @@ VALUES: dict[str, Any] = {
     "str | None": None,
     "int | None": None,
     "Mapping[str, Json]": {"k": [1, 1.0, True, None, "é\u2028"]},
-    "tuple[BranchPlan, ...]": (records.BranchPlan(id="a"),),
+    "tuple[BranchPlan, ...]": (
         records.BranchPlan(id="a"),
         records.BranchPlan(id="b", skipped=True),
     ),
