@@ -1,4 +1,4 @@
-"""A repository that another tool made is one like any other: pytest-git's, with its own identity."""
+"""A repository that another tool made is one like any other: here pytest-git's."""
 
 from __future__ import annotations
 
