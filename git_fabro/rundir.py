@@ -14,6 +14,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from git_fabro.checkpoint import codec, layout
 from git_fabro.checkpoint.model import RunId
@@ -117,8 +118,8 @@ class RunDirectory:
         """The journal, to be appended to by the holder of the lease."""
         return JournalWriter(self.journal)
 
-    def lock(self) -> object:
-        """Locks the directory until the value that comes back is gone, at the latest at our end.
+    def lock(self) -> BinaryIO:
+        """Locks the directory until the file that comes back is closed, at the latest at our end.
 
         Raises:
             LeasedError: another process holds the lock.

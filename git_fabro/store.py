@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import BinaryIO
 
 from git_fabro import journal, lease
 from git_fabro.blobs import Blobs, referenced
@@ -87,7 +88,7 @@ class RunLog:
     _states: codec.StateWriter = field(default_factory=codec.StateWriter)
     _notes: dict[str, str] = field(default_factory=dict)
     _derived_due: float = 0.0
-    _kept: object = None
+    _kept: BinaryIO | None = None
 
     def __post_init__(self) -> None:
         self.directory.create()
@@ -304,6 +305,8 @@ class RunLog:
 
     def close(self) -> None:
         self.journal.close()
+        if self._kept is not None:
+            self._kept.close()
 
     def write_copy(self, *, git_commit_sha: Oid | None) -> None:
         """The copy of the state in the run directory, with the commit that Git cannot hold."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,10 +63,11 @@ class Loaded:
             WorkflowError: there are errors.
         """
         if self.graph is None:
+            shown = os.path.relpath(self.path)
             raise WorkflowError(
-                f"workflow has errors: {self.path}",
+                f"workflow has errors: {shown}",
                 self.diagnostics,
-                hint=f"git fabro validate {self.path}",
+                hint=f"git fabro validate {shlex.quote(shown)}",
             )
         return self.graph
 

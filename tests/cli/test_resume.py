@@ -59,7 +59,7 @@ def test_detached_prints_the_id(shell: Shell) -> None:
 
 def test_a_finished_run_is_refused(shell: Shell) -> None:
     shell("run", "two")
-    refused = "fatal: the run has ended in success: <run>\nhint: git log fabro/run/<run>\n"
+    refused = "fatal: the run has ended in success: <run>\nhint: git fabro show <run>\n"
 
     assert shell("resume", "two") == Typed(128, "", refused)
     assert shell.apart("resume", "-d", "two") == Typed(128, "", refused)

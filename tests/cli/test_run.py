@@ -119,7 +119,10 @@ def test_a_bare_repository_runs_files_but_not_in_place(tmp_path: Path, shell: Sh
 
     assert prompt("run", file) == Typed(0, DONE, "run <run>\n")
     assert prompt("run", "--in-place", file) == Typed(
-        128, "", "fatal: a bare repository has no work tree to run in: --in-place\n"
+        128,
+        "",
+        "fatal: a bare repository has no work tree to run in: --in-place\n"
+        "hint: run without --in-place\n",
     )
 
 
@@ -171,7 +174,8 @@ def test_uncommitted_changes_are_named(shell: Shell, repo: GitRepo) -> None:
         ),
         pytest.param(
             ["two", "--dirty", "maybe"],
-            "fatal: --dirty is head, carry or in-place, not: maybe\n",
+            "fatal: --dirty is head, carry or in-place, not: maybe\n"
+            "hint: git fabro run --dirty head\n",
             id="dirty",
         ),
         pytest.param(

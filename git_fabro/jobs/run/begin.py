@@ -95,7 +95,9 @@ def prepare(request: Request, doors: Doors | None) -> Plan:
     uses_git = request.checkpoints and not request.terms.dry_run and doors is not None
     mode = request.dirty or (repository.config("fabro.dirty") if repository else None) or HEAD
     if mode not in (HEAD, CARRY, IN_PLACE):
-        raise RequestError(f"--dirty is head, carry or in-place, not: {mode}")
+        raise RequestError(
+            f"--dirty is head, carry or in-place, not: {mode}", hint="git fabro run --dirty head"
+        )
     if mode == IN_PLACE and uses_git and doors is not None and is_dirty(doors.repository):
         notes.append("uncommitted changes: the run works in place, without checkpoints")
         uses_git = False

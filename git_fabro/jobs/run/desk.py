@@ -43,6 +43,7 @@ class Desk:
     _answered: threading.Condition = field(default_factory=threading.Condition)
     _terminal: threading.Lock = field(default_factory=threading.Lock)
     _looking: threading.Lock = field(default_factory=threading.Lock)
+    _looking: threading.Lock = field(default_factory=threading.Lock)
     _over: threading.Event = field(default_factory=threading.Event)
     _watcher: threading.Thread | None = None
     failure: BaseException | None = None
@@ -67,10 +68,11 @@ class Desk:
                 return
 
     def look(self) -> None:
-        """Records and removes what waits in the folder of requests."""
-        for request in self.log.directory.pending_requests():
-            self._take(request)
-            request.path.unlink(missing_ok=True)
+        """Records and removes what waits in the folder of requests; one thread at a time."""
+        with self._looking:
+            for request in self.log.directory.pending_requests():
+                self._take(request)
+                request.path.unlink(missing_ok=True)
         self.log.write_derived()
 
     def _take(self, request: Request) -> None:

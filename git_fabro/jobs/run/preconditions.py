@@ -106,7 +106,10 @@ def check_repository(doors: Doors, *, takes_files: bool, in_place: bool) -> list
             hint="git branch -m fabro OTHER",
         )
     if in_place and repository.work_tree is None:
-        raise RequestError("a bare repository has no work tree to run in: --in-place")
+        raise RequestError(
+            "a bare repository has no work tree to run in: --in-place",
+            hint="run without --in-place",
+        )
     busy = in_progress(repository)
     if busy is not None and in_place:
         raise RequestError(

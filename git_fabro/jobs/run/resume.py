@@ -205,7 +205,7 @@ class UntrustedError(RequestError):
 def _refuse_ended(state: RunState, run: RunId) -> None:
     if state.status in (SUCCESS, PARTIAL, APPLIED):
         raise RequestError(
-            f"the run has ended in {state.status}: {run}", hint=f"git log fabro/run/{run}"
+            f"the run has ended in {state.status}: {run}", hint=f"git fabro show {run}"
         )
 
 
