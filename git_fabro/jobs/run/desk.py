@@ -43,7 +43,6 @@ class Desk:
     _answered: threading.Condition = field(default_factory=threading.Condition)
     _terminal: threading.Lock = field(default_factory=threading.Lock)
     _looking: threading.Lock = field(default_factory=threading.Lock)
-    _looking: threading.Lock = field(default_factory=threading.Lock)
     _over: threading.Event = field(default_factory=threading.Event)
     _watcher: threading.Thread | None = None
     failure: BaseException | None = None

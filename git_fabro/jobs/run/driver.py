@@ -154,7 +154,7 @@ class Driver:
         target = line.next_node_id
         if target is None or target == self.branches.join_of(branch):
             return None
-        # A pause that was asked for while a node ran holds before the next one, whoever looked last.
+        # A pause that was asked for while a node ran holds before the next one.
         self.desk.look()
         if self.stops[branch].is_set():
             raise Interrupted(self.stops[branch].reason)
