@@ -19,7 +19,7 @@ PATIENCE_S = 5.0
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.005, 0.25
 # Without a lock in sight a refusal is no matter of waiting; the lock may just have gone, though.
-_TRIES_WITHOUT_A_LOCK = 3
+_TRIES_WITHOUT_A_LOCK = 5
 _SYMBOLIC_DEPTH = 5
 _PER_WORK_TREE = ("refs/bisect/", "refs/rewritten/", "refs/worktree/")
 

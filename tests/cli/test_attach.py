@@ -28,7 +28,8 @@ def test_a_detached_run_is_followed_to_its_end(shell: Shell, tmp_path: Path) -> 
     shell.patch.setenv("GATE", str(tmp_path))
     shell.apart("run", "-d", "held")
     follower = process(shell.folder, "attach", "held", "-q")
-    until(lambda: '"attempt":1,"node":"held"' in shell.exactly("events", "held").out, "the second node begins")
+    held = '"attempt":1,"node":"held"'
+    until(lambda: held in shell.exactly("events", "held").out, "the second node begins")
 
     (tmp_path / "go").touch()
     out, err = follower.communicate()

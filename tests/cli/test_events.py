@@ -108,7 +108,8 @@ def test_following_gives_every_record_once_and_ends_with_the_run(
     shell.patch.setenv("GATE", str(tmp_path))
     shell.apart("run", "-d", "held")
     follower = process(shell.folder, "events", "held", "-f")
-    until(lambda: '"attempt":1,"node":"held"' in shell.exactly("events", "held").out, "the second node begins")
+    held = '"attempt":1,"node":"held"'
+    until(lambda: held in shell.exactly("events", "held").out, "the second node begins")
 
     (tmp_path / "go").touch()
     out, err = follower.communicate()

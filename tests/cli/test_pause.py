@@ -13,7 +13,8 @@ HINT = "hint: git fabro resume <run>\n"
 def test_a_run_rests_after_the_running_node(shell: Shell, tmp_path: Path) -> None:
     shell.patch.setenv("GATE", str(tmp_path))
     shell.apart("run", "-d", "held")
-    until(lambda: '"attempt":1,"node":"held"' in shell.exactly("events", "held").out, "the second node begins")
+    held = '"attempt":1,"node":"held"'
+    until(lambda: held in shell.exactly("events", "held").out, "the second node begins")
 
     assert shell("pause", "held") == Typed(0, "asked to pause: <run>\n", "")
     (tmp_path / "go").touch()

@@ -11,7 +11,8 @@ from tests.cli.typed import Shell, Typed, until
 def test_the_running_node_is_interrupted_and_runs_again(shell: Shell, tmp_path: Path) -> None:
     shell.patch.setenv("GATE", str(tmp_path))
     shell.apart("run", "-d", "held")
-    until(lambda: '"attempt":1,"node":"held"' in shell.exactly("events", "held").out, "the second node begins")
+    held = '"attempt":1,"node":"held"'
+    until(lambda: held in shell.exactly("events", "held").out, "the second node begins")
 
     typed = shell("stop", "held", "--json")
 
