@@ -207,6 +207,11 @@ class RunDirectory:
         finally:
             part.unlink(missing_ok=True)
 
+    def forget_controls(self) -> None:
+        """Removes what was asked of a driver that is gone: a pause or a stop is for now."""
+        for name in ("pause.json", "stop.json"):
+            (self.requests / name).unlink(missing_ok=True)
+
     def pending_requests(self) -> Iterator[Request]:
         """What other processes ask for; a file that does not parse has an empty body."""
         try:

@@ -15,6 +15,7 @@ TEXTS = {
     "braces": "digraph {" + "{" * MEGABYTE,
     "quotes": '"' * MEGABYTE,
     "comments": "digraph { " + "//" * (MEGABYTE // 2),
+    "statements": "digraph {" + "a=1;" * (MEGABYTE // 4) + "}",
     "arrows": "digraph { " + "a->" * (MEGABYTE // 3),
 }
 

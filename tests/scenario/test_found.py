@@ -126,3 +126,24 @@ def test_a_required_checkpoint_that_fails_fails_the_run(repo: GitRepo) -> None:
 
     assert " fail: checkpoint failed: " in done.stdout
     assert "n2@1" not in done.stderr
+
+
+def test_a_branch_that_begins_its_loop_anew_keeps_its_files(repo: GitRepo) -> None:
+    restarting = """digraph {
+        node [shape=parallelogram]; start [shape=Mdiamond]; exit [shape=Msquare]
+        s [shape=component]; j [shape=tripleoctagon, merge=all]
+        a [script="echo a > a"]; b [script="echo b > b"]; q [shape=hexagon]
+        start -> s; s -> a -> q; q -> q [label=Again, loop_restart=true]; q -> j [label=Done]
+        s -> b -> j; j -> exit }"""
+    repo.commit({"w.fabro": restarting})
+    fabro(repo.path, "run", "w.fabro", status=3)
+    run = run_of(repo).removeprefix("fabro/run/")
+    fabro(repo.path, "answer", run, "q@1", "again")
+    fabro(repo.path, "resume", run, status=3)
+
+    fabro(repo.path, "answer", run, "q@2", "done")
+    fabro(repo.path, "resume", run)
+
+    assert {"a", "b"} <= set(files(repo, run_of(repo)))
+    kept = repo.git("for-each-ref", "--format=%(refname)", "refs/fabro/parallel").splitlines()
+    assert kept == [f"refs/fabro/parallel/{run}/s@1/{branch}" for branch in ("a", "b")]

@@ -170,6 +170,7 @@ def _enter(
             opening.withdraw(log)
             raise
         return
+    log.directory.forget_controls()
     _finish_recorded(log, places, resumption)
     places.forget_branches()
     keep = terms.keep_changes or not resumption.interrupted or None in log.behind

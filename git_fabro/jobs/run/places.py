@@ -137,7 +137,8 @@ class Places:
             if oid is None:
                 break
             last = ref, oid
-        if last is not None and state.line.completed_nodes:
+        # Not what is completed: a restart of the loop inside the branch empties that.
+        if last is not None and state.line.current_node is not None:
             return Tip(branch=branch, ref=last[0], oid=last[1], exists=True)
         opened = self.log.state.fan_outs[branch.rpartition("/")[0]]
         return Tip(branch=branch, ref=ref, oid=Oid(opened.base_sha or ""), exists=False)
