@@ -30,7 +30,7 @@ class Reply:
 
 
 def answer_event(question: str, gate: Gate, reply: Reply) -> Event | None:
-    """The record of an answer; None if it is no choice of this gate (dialect, 6.1)."""
+    """The record of an answer; None if it is no choice of this gate (git-fabro-workflow(7))."""
     if reply.refused:
         return QuestionRefused(
             question=question,

@@ -53,7 +53,7 @@ class Loaded:
         return self.path.parent.name if name == "workflow" else name
 
     def digest(self) -> str:
-        """What is admitted: the sha256 of agent, graph, includes and settings (design, 3.3)."""
+        """What is admitted: the sha256 of agent, graph, includes and settings."""
         return digest_of(self.source, self.includes, self.settings)
 
     def require(self) -> Graph:

@@ -39,7 +39,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def canonical(value: Json) -> bytes:
-    """Canonical JSON without a line feed: sorted keys, no blanks, UTF-8 (records, 1).
+    """Canonical JSON without a line feed: sorted keys, no blanks, UTF-8 (git-fabro-format(5)).
 
     Raises:
         RecordError: the value holds NaN or an infinity, or is nested too deeply.

@@ -122,7 +122,7 @@ def _signals_heard() -> Iterator[Callable[[], int]]:
 
 
 def exit_status(status: str) -> int:
-    """0 for success; 3 while a person is waited for; 1 for every other way to rest (cli, 1)."""
+    """0 for success; 3 while a person is waited for; 1 for every other way to rest."""
     if status in _GOOD:
         return 0
     return BLOCKED_STATUS if status in (BLOCKED, PAUSED) else 1

@@ -1,4 +1,4 @@
-"""From what a person types to a run, a checkpoint, a time (cli, 2)."""
+"""From what a person types to a run, a checkpoint, a time (git-fabro(1))."""
 
 from __future__ import annotations
 

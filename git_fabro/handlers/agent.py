@@ -1,4 +1,4 @@
-"""Agent and prompt nodes: a program is given the prompt, and its answer decides (dialect, 7)."""
+"""Agent and prompt nodes: a program is given the prompt, and its answer decides."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _chosen(call: Call, what: str) -> str:
 
 
 def judge(verdict: Verdict, failure: Failure | None) -> Outcome:
-    """What a program's answer is worth once it is known how the program ended (dialect, 7.1).
+    """What a program's answer is worth once it is known how the program ended.
 
     Args:
         verdict: What the answer asks for.

@@ -60,7 +60,7 @@ def _close(*descriptors: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A warning that never changes a run's course (records, ``run.notice``)."""
+    """A warning that never changes a run's course (git-fabro-format(5))."""
 
     code: str
     message: str
@@ -81,7 +81,7 @@ class Call:
 
     ``text`` is the prompt with its preamble, or the script. ``environment`` is whole: the caller's
     without ``GIT_*``, the settings' and ``FABRO_*``. ``tracked_status_json`` says that the project
-    itself has a ``status.json``, which is then neither read nor removed (dialect, 7.2).
+    itself has a ``status.json``, which is then neither read nor removed (git-fabro-workflow(7)).
     """
 
     graph: Graph

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-#: Between the request to end and the end (dialect, 3).
+#: Between the request to end and the end (git-fabro-workflow(7)).
 PATIENCE_S = 5.0
 
 _PROC = Path("/proc")

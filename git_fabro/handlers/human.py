@@ -64,7 +64,7 @@ def _default_target(call: Call) -> str | None:
 
 
 def outcome_of(gate: Gate, call: Call) -> Outcome:
-    """What an answered question comes to (dialect, 6.1)."""
+    """What an answered question comes to (git-fabro-workflow(7))."""
     answer = gate.answer
     assert answer is not None
     if answer.how == "refused":

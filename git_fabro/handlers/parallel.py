@@ -112,7 +112,7 @@ def _how(call: Call) -> str:
 def _branch_result(
     driver: Driver, name: str, status: str, branch: Branch | None
 ) -> dict[str, Json]:
-    """One entry of ``parallel.results`` (dialect, 6.2)."""
+    """One entry of ``parallel.results`` (git-fabro-workflow(7))."""
     found: dict[str, Json] = {"id": name, "status": status}
     if branch is None:
         return found

@@ -1,6 +1,6 @@
 """What an agent is told of the run before its prompt, and which conversation it continues.
 
-Source: workflow dialect, 7.4.
+Source: git-fabro-workflow(7).
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from git_fabro.handlers.call import Call, Interrupted
 from git_fabro.handlers.guardian import PATIENCE_S, await_group, end_group, signal_group
 from git_fabro.workflow.state import DETERMINISTIC, TIMED_OUT, TRANSIENT, Failure
 
-#: A stream longer than this keeps its first and its last half (dialect, 3).
+#: A stream longer than this keeps its first and its last half (git-fabro-workflow(7)).
 STREAM_BYTES = 8 * 1024 * 1024
 
 #: How long what is left behind by a program may still write, once the program itself has ended.
@@ -97,7 +97,7 @@ def run_program(call: Call, argv: Sequence[str], *, stdin: bytes = b"") -> Ran:
 
 
 def failure_of(call: Call, ran: Ran, said: str | None = None) -> Failure | None:
-    """Why a program counts as failed; None if it does not (dialect, 4.2).
+    """Why a program counts as failed; None if it does not (git-fabro-workflow(7)).
 
     ``said`` is its complaint; None takes the last line of stderr, else of stdout.
     """

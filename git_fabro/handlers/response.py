@@ -1,4 +1,4 @@
-"""What an agent says about the way on: the routing object in its response (dialect, 7.2)."""
+"""What an agent says about the way on: the routing object in its response."""
 
 from __future__ import annotations
 

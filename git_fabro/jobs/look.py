@@ -305,7 +305,7 @@ def _found(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """A checkpoint as ``show --json`` prints it (cli, 10).
+    """A checkpoint as ``show --json`` prints it (git-fabro(1)).
 
     ``kind`` is ``node``, or ``commit`` for one made by hand: then node, visit and status are None.
     ``at`` is RFC 3339; the commits are named in full; ``link`` is as in ``Found``.

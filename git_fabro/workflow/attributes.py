@@ -1,6 +1,6 @@
 """Which attributes there are, of what type, and how a written value becomes a typed one.
 
-Source: workflow dialect, 1.4 and 2.
+Source: git-fabro-workflow(7).
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Conclusion:
 
 
 def conclude(graph: Graph, line: Line) -> Conclusion:
-    """What the run came to once nothing follows on its line (dialect, 5.3)."""
+    """What the run came to once nothing follows on its line (git-fabro-workflow(7))."""
     if line.ended == EXIT:
         return _at_exit(graph, line)
     return _broken_off(graph, line)
@@ -114,7 +114,7 @@ def _limited_target(graph: Graph, line: Line, node: NodeId) -> NodeId:
 
 
 def conclude_branch(graph: Graph, fan_out: FanOut, branch: NodeId, line: Line) -> Conclusion:
-    """What a branch of a fan-out came to (dialect, 6.2)."""
+    """What a branch of a fan-out came to (git-fabro-workflow(7))."""
     if line.next_node_id is None and line.ended:
         return _broken_off(graph, line)
     inside = fan_out.branches[branch]
@@ -131,7 +131,7 @@ def conclude_branch(graph: Graph, fan_out: FanOut, branch: NodeId, line: Line) -
 
 
 def join_status(policy: str, statuses: list[str]) -> str:
-    """The status of a parallel node from those of all its branches (dialect, 6.2)."""
+    """The status of a parallel node from those of all its branches (git-fabro-workflow(7))."""
     ran = [status for status in statuses if status != SKIPPED]
     if policy == "first_success" and SUCCESS in ran:
         return SUCCESS

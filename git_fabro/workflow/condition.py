@@ -1,6 +1,6 @@
 """Conditions on edges: parsed when a graph is loaded, evaluated against a run's context.
 
-Source: workflow dialect, 4.3.
+Source: git-fabro-workflow(7).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from git_fabro.errors import RequestError
 
-#: Newer spellings of statuses, read wherever a status is read (dialect, 4.2).
+#: Newer spellings of statuses, read wherever a status is read (git-fabro-workflow(7)).
 STATUS_WORDS = {
     "succeeded": "success",
     "partially_succeeded": "partial_success",

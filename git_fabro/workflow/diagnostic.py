@@ -36,7 +36,7 @@ class Diagnostic:
     def render(self) -> str:
         """Three lines: position and message, the source line, a caret below the column.
 
-        Source: workflow dialect, 1.3.
+        Source: git-fabro-workflow(7).
         """
         level = "" if self.severity == ERROR else f"{self.severity}: "
         where = f"{self.file}:{self.place.line}:{self.place.column}"

@@ -3,7 +3,7 @@
 All errors of a file are reported: after one the reader goes on at the next statement. Nested
 subgraphs are a flat list of openings and closings, so that no depth of them exhausts the stack.
 
-Source: workflow dialect, 1.2 and 1.3.
+Source: git-fabro-workflow(7).
 """
 
 from __future__ import annotations

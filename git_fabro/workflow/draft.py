@@ -1,6 +1,6 @@
 """Statements to nodes and edges: scopes, defaults, classes, merged statements. Kinds come later.
 
-Source: workflow dialect, 1.2.
+Source: git-fabro-workflow(7).
 """
 
 from __future__ import annotations

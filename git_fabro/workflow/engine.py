@@ -80,7 +80,7 @@ class Done:
 
 
 def retry(graph: Graph, done: Done, *, draw: float, now: datetime) -> AttemptFailed | None:
-    """The record of another attempt to come, or None if this was the last one (dialect, 5.1).
+    """The record of another attempt to come, or None if this was the last one.
 
     Args:
         graph: The admitted graph.
@@ -178,7 +178,7 @@ def settle(node: Node, outcome: Outcome, *, blocked: bool = False) -> Outcome:
 
 
 def signature(node: NodeId, failure: Failure) -> str:
-    """``NODE|CLASS|REASON`` without what varies between two equal failures (dialect, 5.5)."""
+    """``NODE|CLASS|REASON`` without what varies between two equal failures."""
     if failure.signature.startswith(f"{node}|"):
         return failure.signature
     reason = (failure.signature or failure.message).lower()
@@ -302,7 +302,7 @@ def _restarting_after(graph: Graph, node: Node, line: Line, ended: NodeFinished)
 def _left_unhandled(
     graph: Graph, node: Node, line: Line, position: Position, ended: NodeFinished, way: Route
 ) -> tuple[str, ...]:
-    """The list of unhandled failures after this way was chosen (dialect, 5.2)."""
+    """The list of unhandled failures after this way was chosen (git-fabro-workflow(7))."""
     visit = line.failure if node.kind == CONDITIONAL else None
     if node.kind != CONDITIONAL and ended.outcome.status == FAIL:
         visit = str(position)

@@ -1,6 +1,6 @@
 """Where the branches of a parallel node meet, and which nodes belong to which branch.
 
-Source: workflow dialect, 6.2.
+Source: git-fabro-workflow(7).
 """
 
 from __future__ import annotations

@@ -218,7 +218,7 @@ def finish(line: Line, position: Position, event: NodeFinished) -> Line:
 def context_after(
     context: Mapping[str, Json], position: Position, event: NodeFinished
 ) -> dict[str, Json]:
-    """The context after a node: its updates, then the engine's own keys (dialect, 8.1)."""
+    """The context after a node: its updates, then the engine's own keys (git-fabro-workflow(7))."""
     outcome = event.outcome
     after: dict[str, Json] = {**context, **outcome.context_updates}
     after["current_node"] = position.node

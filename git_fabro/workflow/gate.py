@@ -1,6 +1,6 @@
 """What a human gate offers: its choices with their keys, and which of them an answer means.
 
-Source: workflow dialect, 4.4 and 6.1.
+Source: git-fabro-workflow(7).
 """
 
 from __future__ import annotations

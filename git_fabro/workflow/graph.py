@@ -18,7 +18,7 @@ START, EXIT, AGENT, PROMPT, COMMAND = "start", "exit", "agent", "prompt", "comma
 HUMAN, CONDITIONAL, PARALLEL, FAN_IN = "human", "conditional", "parallel", "fan_in"
 WAIT, MANAGER = "wait", "manager"
 
-#: Kinds that decide nothing of their own: an outcome passes through them (dialect, 3).
+#: Kinds that decide nothing of their own: an outcome passes through them (git-fabro-workflow(7)).
 CONTROL_KINDS = frozenset({START, CONDITIONAL})
 
 
@@ -34,7 +34,7 @@ class Place:
 class Node:
     """One step of the graph.
 
-    ``attributes`` are typed by name (dialect, 2): durations are seconds as float, prompts and
+    ``attributes`` are typed by name: durations are seconds as float, prompts and
     labels have their variables replaced, aliases are folded into the first name of their row.
     """
 
@@ -139,7 +139,7 @@ class Graph:
 def outcome_words(graph: Graph, node: NodeId) -> frozenset[str]:
     """The custom words that the conditions behind a node compare its outcome with.
 
-    They stand on its own edges, and on those of conditionals that lead on from it (dialect, 4.2).
+    They stand on its own edges, and on those of conditionals that lead on from it.
     """
     words: frozenset[str] = frozenset()
     seen, waiting = {node}, [node]

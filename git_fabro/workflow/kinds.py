@@ -1,6 +1,6 @@
 """Which kind a node is, and the graph that a draft makes once that is known.
 
-Source: workflow dialect, 3 and 7.5.
+Source: git-fabro-workflow(7).
 """
 
 from __future__ import annotations

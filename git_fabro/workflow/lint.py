@@ -1,6 +1,6 @@
 """Rules about nodes, edges and the graph as a whole; those about a value are in ``values``.
 
-Source: workflow dialect, 10.
+Source: git-fabro-workflow(7).
 """
 
 from __future__ import annotations

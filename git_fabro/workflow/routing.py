@@ -124,7 +124,7 @@ def retry_targets(graph: Graph, node: Node) -> list[NodeId]:
 def route(
     graph: Graph, node: Node, line: Line, outcome: Outcome, lookup: Lookup, *, draw: float
 ) -> Route:
-    """The way out of a node that has ended, failures included (dialect, 4.5, 5.3, 5.4)."""
+    """The way out of a node that has ended, failures included (git-fabro-workflow(7))."""
     failed_name: str | None = node.id
     if node.kind == CONDITIONAL:
         failed_name, outcome = inherited(graph, line)

@@ -1,6 +1,6 @@
 """TOML tables to settings: every spelling of every key, what it holds, and what is not known.
 
-Source: workflow dialect, 9.
+Source: git-fabro-workflow(7).
 """
 
 from __future__ import annotations

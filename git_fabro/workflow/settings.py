@@ -1,6 +1,6 @@
 """What a run is told besides its graph: layers of settings, merged into values.
 
-Source: workflow dialect, 9.
+Source: git-fabro-workflow(7).
 """
 
 from __future__ import annotations

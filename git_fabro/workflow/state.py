@@ -35,7 +35,7 @@ FAILURE_CLASSES = frozenset(
     {DETERMINISTIC, TRANSIENT, TIMED_OUT, CANCELLED, BUDGET, STRUCTURAL, COMPILATION}
 )
 
-#: The number of the record contract that this writer writes (records, 1).
+#: The number of the record contract that this writer writes (git-fabro-format(5)).
 EVENT_CONTRACT = 1
 
 

@@ -1,6 +1,6 @@
 """The model stylesheet: which model, provider and effort a node gets by shape, class and id.
 
-Source: workflow dialect, 7.5.
+Source: git-fabro-workflow(7).
 """
 
 from __future__ import annotations

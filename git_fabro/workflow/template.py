@@ -1,6 +1,6 @@
 """Replacing of ``{{ name }}`` and ``$name`` in attributes, once, never in what was inserted.
 
-Source: workflow dialect, 7.3.
+Source: git-fabro-workflow(7).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """DOT text to tokens. Comments are gone; places are offsets into the text.
 
-Source: workflow dialect, 1.1.
+Source: git-fabro-workflow(7).
 """
 
 from __future__ import annotations

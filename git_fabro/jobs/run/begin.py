@@ -269,7 +269,7 @@ def _git_identity(doors: Doors | None) -> GitIdentity:
 
 
 def _base(plan: Plan, session: Session) -> Oid:
-    """The commit at which the run branch begins (design, 3.2; cli, 3)."""
+    """The commit at which the run branch begins (git-fabro-format(5))."""
     assert plan.doors is not None
     doors, settings = plan.doors, plan.loaded.settings
     known = identity_of(doors, settings)

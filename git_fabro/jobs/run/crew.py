@@ -242,7 +242,7 @@ def _signals(driver: Driver) -> Iterator[None]:
 
 
 def _keeps(repository: Repository | None, state: RunState) -> bool:
-    """Whether the run's work tree stays, as ``fabro.keepWorktree`` says (cli, 10)."""
+    """Whether the run's work tree stays, as ``fabro.keepWorktree`` says (git-fabro(1))."""
     if repository is None:
         return True
     wanted = repository.config("fabro.keepWorktree") or "failed"
