@@ -20,6 +20,8 @@ from git_fabro.git.program import Finished, Git, failure
 
 _ARGS = ("update-ref", "--no-deref", "--stdin")
 _MOST_CHILDREN = 4
+#: How long a child is waited for once its input has ended.
+_FAREWELL_S = 1.0
 
 
 class UpdateRef:
@@ -116,7 +118,13 @@ class _Child:
             to.close()
         if self._owner != os.getpid():
             self._process.returncode = 0
-        status = self._process.wait()
+        try:
+            status = self._process.wait(_FAREWELL_S)
+        except subprocess.TimeoutExpired:
+            # A process that was forked from ours holds the pipe open, so it never sees its end. No
+            # transaction is open in it.
+            self._process.kill()
+            status = self._process.wait()
         back.close()
         return failure(self._args, Finished(status, b"", self._said()))
 

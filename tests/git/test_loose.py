@@ -112,7 +112,7 @@ def test_six_processes_write_the_same_objects_at_once_ob1(repo: GitRepo) -> None
 
 def _clear_folders(path: str, stop: object) -> None:
     """What ``git gc --prune=now`` removes: files that begin with tmp_, and folders without one."""
-    while not stop.is_set():  # type: ignore[attr-defined]
+    while not stop.wait(0.0005):  # type: ignore[attr-defined]
         for entry in os.scandir(path):
             with contextlib.suppress(OSError):
                 if entry.name.startswith("tmp_"):

@@ -103,3 +103,20 @@ def test_moves_beside_a_loop_of_pack_refs_all_land(repo: GitRepo) -> None:
         packing.wait()
 
     assert repo.git("rev-parse", ONE) == at
+
+
+def test_closing_does_not_wait_for_a_process_that_holds_the_pipe(repo: GitRepo) -> None:
+    commit = Oid(repo.commit({"a": "1"}))
+    refs = opened(repo.path)
+    refs.move([Move(ONE, ZERO, commit)], "fabro")
+    forked = os.fork()
+    if forked == 0:
+        signal.pause()
+        os._exit(0)
+
+    refs.close()
+
+    os.kill(forked, signal.SIGKILL)
+    os.waitpid(forked, 0)
+    assert children() == []
+    assert repo.git("rev-parse", ONE) == commit
