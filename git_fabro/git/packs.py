@@ -32,8 +32,16 @@ class PackFolder:
         self._packs: list[Pack] = []
 
     def close(self) -> None:
-        self._packs = []
+        self._stand_on([])
         self._store.close()
+
+    def _stand_on(self, packs: list[Pack]) -> None:
+        # A pack that Dulwich let go is opened anew by whoever asks it, and then nobody closes it.
+        kept = set(map(id, packs))
+        for pack in self._packs:
+            if id(pack) not in kept:
+                pack.close()
+        self._packs = packs
 
     def find(self, oid: Oid) -> Pack | None:
         """The pack that holds an object, None if none does now.
@@ -61,7 +69,7 @@ class PackFolder:
         answer = self._ask_known(oid, question)
         if answer is None:
             # Listing the folder is the cost of a miss; another process may have packed meanwhile.
-            self._packs = self._store.packs
+            self._stand_on(self._store.packs)
             answer = self._ask_known(oid, question)
         return answer
 
