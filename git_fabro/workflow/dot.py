@@ -21,7 +21,7 @@ from git_fabro.workflow.document import (
     Statement,
     Value,
 )
-from git_fabro.workflow.tokens import BAD, END, STRING, VALUES, WORD, tokenize, unescape
+from git_fabro.workflow.tokens import BAD, END, MOST_WORDS, STRING, VALUES, WORD, tokenize, unescape
 
 #: After so many syntax errors the rest of a file is not read.
 ERROR_LIMIT = 1_000
@@ -55,7 +55,11 @@ class _Parser:
         self._in_list = False
         self._statements: list[Statement] = []
         self._unclosed = unclosed is not None
-        if unclosed is not None:
+        if unclosed is not None and len(self._kinds) >= MOST_WORDS:
+            findings.error(
+                "syntax", unclosed, f"more than {MOST_WORDS} words; the rest is not read"
+            )
+        elif unclosed is not None:
             what = "string" if findings.text[unclosed] == '"' else "comment"
             findings.error("syntax", unclosed, f"the {what} is never closed")
 

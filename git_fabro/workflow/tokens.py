@@ -37,12 +37,16 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "t": "\t", "\n": ""}
 
 
+#: No workflow has so many words and marks; more of them are a mistake, or meant to keep us busy.
+MOST_WORDS = 500_000
+
+
 class Tokens(NamedTuple):
     """The n-th token in three lists; the last two tokens are ends, so that one may look ahead.
 
     The kind of a mark is the mark itself. ``unclosed`` is the offset of a string or a comment that
-    never ends: nothing after it is read, for to look for its end again and again takes quadratic
-    time.
+    never ends, or of the first word too many: nothing after it is read, for to look for its end
+    again and again takes quadratic time.
     """
 
     kinds: list[str]
@@ -60,6 +64,9 @@ def tokenize(text: str) -> Tokens:
     for found in _TOKEN.finditer(text):
         kind = found.lastgroup or BAD
         part = found[kind]
+        if len(kinds) == MOST_WORDS and kind != END:
+            unclosed = found.end() - len(part)
+            break
         if kind == "mark":
             kind = part
         elif kind == "number":

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 
@@ -78,6 +79,9 @@ def test_a_blob_that_was_taken_before_the_next_snapshot_is_made_again_ob11(
 ) -> None:
     engine = engine_of(repo.path)
     repo.write({"new/c": "3"})
+    # Later than the file by more than a tick, or its blob would be written anew in any case.
+    while time.time() < (repo.path / "new/c").stat().st_mtime + 0.1:
+        continue
     tree = engine.record().tree
     take(repo, f"{tree}:new/c", f"{tree}:new", tree)
     repo.write({"new/d": "4"})
@@ -148,6 +152,19 @@ def test_a_left_lock_of_a_linked_work_tree_is_removed_at_once(repo: GitRepo, lin
     assert not engine.remove_left_lock()
     engine.record()
     assert time.monotonic() - began < 3
+
+
+def test_a_lock_that_goes_within_a_moment_is_at_work(repo: GitRepo, linked: Path) -> None:
+    engine = engine_of(linked)
+    lock = repo.path / ".git/worktrees/linked/index.lock"
+    lock.touch()
+    writing = threading.Timer(0.02, lock.write_text, ["more"])
+    writing.start()
+
+    assert not engine.remove_left_lock()
+
+    writing.join()
+    assert lock.read_text() == "more"
 
 
 def test_the_lock_of_the_main_work_tree_or_of_a_private_index_stays(

@@ -5,7 +5,8 @@ import shutil
 import socket
 import subprocess
 import threading
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -200,6 +201,20 @@ def test_a_tree_of_gits_is_held_as_our_own(repo: GitRepo, objects: Objects, pack
     assert repo.git("ls-tree", "--name-only", tree) == "a\nnew\nsame"
 
 
+def test_what_is_held_again_is_new_again(repo: GitRepo, objects: Objects, clock: Clock) -> None:
+    repo.commit({"a": "1"})
+    tree = Oid(repo.git("rev-parse", "HEAD^{tree}"))
+    objects.hold(tree)
+    objects.look_again()
+    take(repo, tree)
+    objects.hold(tree)
+    clock.now += 2
+    objects.look_again()
+    take(repo, tree)
+
+    assert objects.look_again(final=True) == 1
+
+
 def test_of_a_tree_that_is_not_whole_an_object_that_is_gone_is_named(
     repo: GitRepo, objects: Objects
 ) -> None:
@@ -217,6 +232,9 @@ def test_the_oldest_are_dropped_at_the_limit() -> None:
     for name in names[:3]:
         memory.keep(name, Held("blob", b"1234"))
 
+    assert [oid for oid, _ in memory.every()] == names[1:3]
+    memory.keep(names[2], Held("blob", b"1234"))
+    memory.keep(names[2], Held("blob", b"1234"))
     assert [oid for oid, _ in memory.every()] == names[1:3]
     memory.keep(names[3], Held("blob", b"more than ten"))
     assert memory.every() == []
@@ -259,8 +277,7 @@ def test_a_commit_that_was_taken_before_its_ref_moved_is_written_again(repo: Git
     found = open_repository(repo.path)
     base = Oid(repo.commit({"a": "1"}))
     with open_objects(found) as objects, Refs(found, objects) as refs:
-        commit = objects.read_commit(base)
-        made = objects.write_commit(commit.__class__(**{**_fields(commit), "message": "more\n"}))
+        made = objects.write_commit(replace(objects.read_commit(base), message="more\n"))
         take(repo, made)
 
         refs.move([Move("refs/heads/other", Oid("0" * 40), made)], "fabro")
@@ -269,8 +286,42 @@ def test_a_commit_that_was_taken_before_its_ref_moved_is_written_again(repo: Git
     repo.fsck()
 
 
-def _fields(commit: object) -> dict[str, object]:
-    return {name: getattr(commit, name) for name in commit.__class__.__slots__}
+class Trusting(Objects):
+    """Objects that take what was there a moment ago for there."""
+
+    def exists(self, oid: Oid) -> bool:
+        return True
+
+
+def test_a_commit_that_was_taken_under_git_is_written_again(repo: GitRepo) -> None:
+    found = open_repository(repo.path)
+    base = Oid(repo.commit({"a": "1"}))
+    with Trusting(repo.path / ".git", "sha1") as objects, Refs(found, objects) as refs:
+        made = objects.write_commit(replace(objects.read_commit(base), message="more\n"))
+        take(repo, made)
+
+        refs.move([Move("refs/heads/other", Oid("0" * 40), made)], "fabro")
+
+    assert repo.git("log", "-1", "--format=%s", "other") == "more"
+
+
+class Raced(Refs):
+    """Refs beside a gc that takes a commit as soon as it stands on a ref."""
+
+    def move(self, moves: Sequence[Move], message: str, *, patience_s: float | None = None) -> None:
+        super().move(moves, message, patience_s=patience_s)
+        for move in moves:
+            (self._repo.common_dir / "objects" / move.new[:2] / move.new[2:]).unlink()
+
+
+def test_a_note_that_was_taken_as_it_was_written_is_written_again(repo: GitRepo) -> None:
+    found = open_repository(repo.path)
+    commit = Oid(repo.commit({"a": "1"}))
+    by = Identity("A. Tester", "tester@example.com")
+    with open_objects(found) as objects, Raced(found, objects) as refs:
+        write_notes(objects, refs, {commit: "text"}, by=by, when=WHEN)
+
+    assert repo.git("notes", "--ref=fabro", "show", commit) == "text"
 
 
 def test_notes_beside_a_loop_of_gc_are_whole(repo: GitRepo) -> None:
