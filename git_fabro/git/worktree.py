@@ -99,7 +99,7 @@ def add_work_tree(
 
 
 def _add(git: Git, where: list[str], common_dir: Path) -> None:
-    for last in (False, False, True):
+    for last in (*[False] * 4, True):
         try:
             git.run(["worktree", "add", "--quiet", *where], git_dir=common_dir)
         except GitError:
@@ -251,6 +251,9 @@ def _entry(git_dir: Path, path: Path) -> LinkedWorkTree | None:
     try:
         head = (git_dir / "HEAD").read_text(errors="surrogateescape").strip()
     except FileNotFoundError:
+        return None
+    if not head:
+        # Git is just making it.
         return None
     symbolic = head.startswith("ref:")
     return LinkedWorkTree(

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import shutil
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -44,6 +45,8 @@ def _come_and_go(folder: Path) -> None:
 def _remove_while_empty(folder: Path) -> None:
     with contextlib.suppress(OSError):
         os.rmdir(folder)
+    # Faster than this nothing could ever be made in it.
+    time.sleep(0.001)
 
 
 def test_a_work_tree_that_goes_while_all_are_listed_is_left_out(repo: GitRepo) -> None:
