@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import threading
 import time
 from pathlib import Path
@@ -79,8 +80,9 @@ def test_a_blob_that_was_taken_before_the_next_snapshot_is_made_again_ob11(
 ) -> None:
     engine = engine_of(repo.path)
     repo.write({"new/c": "3"})
-    # Later than the file by more than a tick, or its blob would be written anew in any case.
-    while time.time() < (repo.path / "new/c").stat().st_mtime + 0.1:
+    # An old file, or its blob would be written anew in any case.
+    os.utime(repo.path / "new/c", (1, 1))
+    while time.time() < (repo.path / "new/c").stat().st_ctime + 0.1:
         continue
     tree = engine.record().tree
     take(repo, f"{tree}:new/c", f"{tree}:new", tree)
