@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import random
@@ -65,7 +66,10 @@ class LinkedWorkTree:
 def list_work_trees(repo: Repository) -> tuple[LinkedWorkTree, ...]:
     """All work trees of the repository, the main one first; needs no git program."""
     main = _main_work_tree(repo)
-    entries = sorted((repo.common_dir / "worktrees").glob("*/gitdir"))
+    entries: list[Path] = []
+    # Its folder is there only while there is a linked work tree.
+    with contextlib.suppress(FileNotFoundError):
+        entries = sorted((repo.common_dir / "worktrees").glob("*/gitdir"))
     linked = (_linked(file) for file in entries)
     return tuple(tree for tree in (main, *linked) if tree is not None)
 
@@ -99,7 +103,7 @@ def add_work_tree(
 
 
 def _add(git: Git, where: list[str], common_dir: Path) -> None:
-    for last in (*[False] * 4, True):
+    for last in (*[False] * 9, True):
         try:
             git.run(["worktree", "add", "--quiet", *where], git_dir=common_dir)
         except GitError:
@@ -107,6 +111,7 @@ def _add(git: Git, where: list[str], common_dir: Path) -> None:
             # it and its use.
             if last or (common_dir / "worktrees").exists():
                 raise
+            time.sleep(0.01)
         else:
             return
 
@@ -248,10 +253,7 @@ def _main_work_tree(repo: Repository) -> LinkedWorkTree | None:
 
 
 def _entry(git_dir: Path, path: Path) -> LinkedWorkTree | None:
-    try:
-        head = (git_dir / "HEAD").read_text(errors="surrogateescape").strip()
-    except FileNotFoundError:
-        return None
+    head = (git_dir / "HEAD").read_text(errors="surrogateescape").strip()
     if not head:
         # Git is just making it.
         return None
@@ -373,13 +375,17 @@ def _remove_file(top: bytes, name: bytes) -> None:
 
 
 def _remove_folder(path: Path) -> None:
-    try:
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, onerror=_make_writable)
-        else:
-            path.unlink(missing_ok=True)
-    except OSError as exc:
-        raise GitError(f"cannot remove {path}: {exc.strerror}") from exc
+    for last in (*[False] * 9, True):
+        try:
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, onerror=_make_writable)
+            else:
+                path.unlink(missing_ok=True)
+            return
+        except OSError as exc:
+            # A gc makes and removes lock files in the entries of work trees.
+            if last or exc.errno not in (errno.ENOTEMPTY, errno.ENOENT):
+                raise GitError(f"cannot remove {path}: {exc.strerror}") from exc
 
 
 def _make_writable(remove: Callable[..., object], path: str, error: object) -> None:

@@ -46,7 +46,31 @@ def _remove_while_empty(folder: Path) -> None:
     with contextlib.suppress(OSError):
         os.rmdir(folder)
     # Faster than this nothing could ever be made in it.
-    time.sleep(0.001)
+    time.sleep(0.002)
+
+
+def _lock_heads(folder: Path) -> None:
+    for head in folder.glob("*/HEAD"):
+        with contextlib.suppress(OSError):
+            head.with_name("HEAD.lock").touch()
+            head.with_name("HEAD.lock").unlink()
+    time.sleep(0.0002)
+    time.sleep(0.0002)
+
+
+def test_a_work_tree_is_removed_though_gc_locks_its_head(repo: GitRepo) -> None:
+    repo.commit({"a": "1"})
+    found = open_repository(repo.path)
+
+    paths = [repo.path.parent / f"w{number}" for number in range(40)]
+    for path in paths:
+        add_work_tree(found, path)
+
+    with beside(_lock_heads, found.common_dir / "worktrees"):
+        for path in paths:
+            remove_work_tree(found, path)
+
+    assert len(repo.git("worktree", "list").splitlines()) == 1
 
 
 def test_a_work_tree_that_goes_while_all_are_listed_is_left_out(repo: GitRepo) -> None:
