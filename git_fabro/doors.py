@@ -15,7 +15,7 @@ from git_fabro.checkpoint import layout
 from git_fabro.checkpoint.model import Commit, Identity, Move, Oid, RunId, TreeEntry
 from git_fabro.checkpoint.secrets import Mask
 from git_fabro.errors import RequestError
-from git_fabro.git import notes
+from git_fabro.git import notes, packing
 from git_fabro.git.discover import Repository, open_repository
 from git_fabro.git.objects import Objects, open_objects
 from git_fabro.git.program import Git
@@ -208,6 +208,19 @@ class Doors:
                 by=by,
                 when=when,
             )
+
+    def pack(self, run: RunId, base: Oid | None, *, log: Path) -> None:
+        """Packs the loose objects of a run that lie above its base, in the background.
+
+        Raises:
+            GitError: it could not be started.
+        """
+        if base is not None:
+            commit = self.objects.read_commit(base)
+            if commit.subject == f"fabro({run}): base":
+                # Of the user's changes that a run began with, the commit is the run's own.
+                base = commit.parents[0] if commit.parents else None
+        packing.start_packing(self.repository, layout.refs_of(run), base=base, log=log)
 
     def keep_left(self, command: str, move: Move, by: Identity, when: int) -> None:
         """Records in the operation log that a ref was left, so that its old tip stays reachable."""

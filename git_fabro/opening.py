@@ -212,7 +212,7 @@ def _stand_at(log: RunLog, seen: View, token: Oid) -> None:
     assert log.doors is not None
     log.lease, log.state = token, seen.state
     log.meta_tip, log.run_tip = seen.tips.meta_tip, seen.course.recorded_tip
-    log.ordinal = seen.course.ordinal
+    log.ordinal = log.unpacked = seen.course.ordinal
     log.unsealed = [entry.record for entry in seen.counted]
     meta = log.doors.objects.read_commit(seen.course.meta)
     log.meta_tree = MetaTree.load(log.doors.objects, meta.tree)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import BinaryIO
 
-from git_fabro import journal, lease
+from git_fabro import journal, lease, reading
 from git_fabro.blobs import Blobs, referenced
 from git_fabro.checkpoint import codec, layout
 from git_fabro.checkpoint.message import (
@@ -26,7 +26,8 @@ from git_fabro.checkpoint.message import (
 from git_fabro.checkpoint.model import Commit, Identity, Move, Oid, RunId, zero
 from git_fabro.checkpoint.secrets import Mask
 from git_fabro.doors import Doors, Tip, WorkTree
-from git_fabro.errors import ConflictError, FabroError, GitError
+from git_fabro.errors import ConflictError, FabroError, GitError, RecordError
+from git_fabro.git.packing import LEAST_OBJECTS
 from git_fabro.metatree import MetaTree
 from git_fabro.rundir import RunDirectory
 from git_fabro.trace import PATCH_FILE, Patch, trace_files
@@ -44,6 +45,8 @@ from git_fabro.workflow.state import Position, RunState
 Clock = Callable[[], datetime]
 Mark = tuple[RunState, list[Record], str]
 _DERIVED_EVERY_S = 2.0
+#: A long run is packed on its way after so many checkpoints.
+PACK_EVERY = 1000
 
 
 class LostLeaseError(ConflictError):
@@ -79,6 +82,8 @@ class RunLog:
     unsealed: list[Record] = field(default_factory=list)
     last_at: str = ""
     required: bool = False
+    #: Checkpoints since the run was last packed; those of a former holder may be among them.
+    unpacked: int = 0
     behind: dict[str | None, Record] = field(default_factory=dict)
     left_out: bool = False
     on_record: Callable[[Record], None] = lambda record: None
@@ -227,6 +232,7 @@ class RunLog:
         tip.oid, tip.exists = run, True
         if tip.branch is None:
             self.run_tip, self.ordinal = run, self.ordinal + 1
+        self.unpacked += 1
         self.empty_journal()
 
     def _tidy(self, tip: Tip, record: Record, patch: Patch) -> None:
@@ -244,6 +250,25 @@ class RunLog:
         self.note(made, record.position)
         self._notes |= notes_of(self.run, record, run, meta)
         self.write_derived()
+        if self.unpacked >= PACK_EVERY:
+            self.pack()
+
+    def pack(self) -> None:
+        """Has what lies loose of the run packed, beside it; that this failed is only said.
+
+        To be called once no more is written, and called here on the way of a long run.
+        """
+        if self.doors is None or self.meta_tip is None:
+            return
+        # A checkpoint is six objects at least. Few are not worth the process that would count them.
+        if max(self.doors.objects.turn, 6 * self.unpacked) < LEAST_OBJECTS:
+            return
+        self.unpacked = 0
+        try:
+            base = reading.base_of(self.doors, self.meta_tip)
+            self.doors.pack(self.run, base, log=self.directory.path / "packing.log")
+        except (GitError, RecordError) as exc:
+            self.tell("packing_failed", f"the run's objects stay loose: {exc.message}")
 
     def write_derived(self, *, at_once: bool = False) -> None:
         """Writes what can be made again, every two seconds at most: notes, a copy of the state."""

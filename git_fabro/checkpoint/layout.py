@@ -110,6 +110,12 @@ def branch_ref(run: RunId, branch: str) -> str:
     return f"{PARALLEL_PREFIX}{run}/{branch}"
 
 
+def refs_of(run: RunId) -> tuple[str, ...]:
+    """What keeps the objects of a run: its refs, or how their names begin, and the notes."""
+    own = (run_ref(run), meta_ref(run), meta_ref(run, "hidden"), lease_ref(run))
+    return (*own, PARALLEL_PREFIX + run, SNAPSHOT_PREFIX + run, NOTES_REF)
+
+
 def notes_namespace() -> str:
     return NOTES_REF.removeprefix("refs/notes/")
 

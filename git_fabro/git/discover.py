@@ -55,6 +55,13 @@ class Repository:
         return value.lower() in _TRUE or (value.isdigit() and int(value) != 0)
 
     @property
+    def is_partial(self) -> bool:
+        """Whether objects may be absent here, to be fetched from a promisor remote."""
+        return self.config("extensions.partialClone") is not None or any(
+            key.startswith("remote.") and key.endswith(".promisor") for key in self.settings
+        )
+
+    @property
     def ref_storage(self) -> str:
         """How refs are stored: ``files``, or what ``extensions.refStorage`` says."""
         return self.config("extensions.refStorage") or "files"

@@ -326,9 +326,6 @@ class Objects:
 def open_objects(repo: Repository) -> Objects:
     """The objects of a repository, as its configuration says: ``fabro.durable``, ``core.*``."""
     level = repo.config("core.looseCompression") or repo.config("core.compression") or "1"
-    partial = repo.config("extensions.partialClone") is not None or any(
-        key.startswith("remote.") and key.endswith(".promisor") for key in repo.settings
-    )
     return Objects(
         repo.common_dir,
         repo.object_format,
@@ -336,7 +333,7 @@ def open_objects(repo: Repository) -> Objects:
         objects_dir=repo.objects_dir,
         alternates=repo.alternates,
         level=int(level) if level in _LEVELS else 1,
-        lazy=repo.git if partial else None,
+        lazy=repo.git if repo.is_partial else None,
     )
 
 

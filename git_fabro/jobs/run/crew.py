@@ -95,6 +95,7 @@ def work(
                 log.release("stopped", events=(RunStopped(cause="signal"),))
                 return log.state
             state = driver.drive()
+            log.pack()
     finally:
         guardian.close()
         log.close()
