@@ -7,16 +7,16 @@ pattern matches is in ``wildmatch``.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from git_fabro.errors import GitError
-from git_fabro.git.snapshot.wildmatch import Glob, compile_glob
+from git_fabro.git.snapshot.wildmatch import FirstOf, Glob, read_glob
 
-# Files and patterns beyond these are git's: they would take us long, and nobody writes them.
-_MOST_BYTES = 1 << 20
-_MOST_BYTES_OF_GLOBS = 64 << 10
+# Files and patterns beyond these are git's: they would take us seconds, and nobody writes them.
+_MOST_BYTES = 256 << 10
+_MOST_BYTES_OF_GLOBS = 32 << 10
 _MOST_BYTES_IN_A_GLOB = 1024
 _BOM = b"\xef\xbb\xbf"
 
@@ -45,77 +45,63 @@ class _Rule(NamedTuple):
 _NO_ANSWER = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Table:
-    """The rules of one file that files are held against, or those for folders.
+class _Matcher:
+    """The rules of one file for names, or those for paths.
 
-    Patterns that can be spelled out are found by name, the others tried one by one.
+    Patterns that can be spelled out are looked up; the others are tried in one pass, the last of
+    the file first.
     """
 
-    names: dict[bytes, int]
-    endings: dict[bytes, int]
-    all_endings: tuple[bytes, ...]
-    lengths: tuple[int, ...]  # of the endings
-    name_globs: tuple[_Rule, ...]  # the greatest answer first
-    paths: dict[bytes, int]
-    path_globs: tuple[_Rule, ...]
+    __slots__ = ("_answers", "_endings", "_first", "_lengths", "_strings")
+
+    def __init__(self, rules: list[_Rule]) -> None:
+        self._strings: dict[bytes, int] = {}
+        self._endings: dict[bytes, int] = {}
+        others: list[_Rule] = []
+        for rule in reversed(rules):
+            strings, endings = rule.glob.strings, rule.glob.endings
+            for string in strings:
+                self._strings.setdefault(string, rule.answer)
+            if endings and not rule.is_path:
+                for ending in endings:
+                    self._endings.setdefault(ending, rule.answer)
+            elif not strings:
+                others.append(rule)
+        #: How long the endings are that have this last byte.
+        self._lengths: dict[bytes, set[int]] = {}
+        for ending in self._endings:
+            self._lengths.setdefault(ending[-1:], set()).add(len(ending))
+        self._answers = tuple(rule.answer for rule in others)
+        self._first = FirstOf(rule.glob.expression or b"" for rule in others)
+
+    def answer(self, text: bytes) -> int:
+        """What the last rule says that matches a name or path."""
+        best = self._strings.get(text, _NO_ANSWER)
+        for length in self._lengths.get(text[-1:], ()):
+            # Of a text that is too short this is its end, which is an ending as well.
+            best = max(best, self._endings.get(text[len(text) - length :], _NO_ANSWER))
+        place = self._first.find(text)
+        return best if place is None else max(best, self._answers[place])
+
+
+class _Table(NamedTuple):
+    """The rules of one file that files are held against, or those for folders."""
+
+    names: _Matcher
+    paths: _Matcher | None
 
     def answer(self, folder: bytes, name: bytes) -> int:
         """What the last rule says that matches a name in a folder, ``b""`` or ``b"a/b/"``."""
-        best = self.names.get(name, _NO_ANSWER)
-        if name.endswith(self.all_endings):
-            for length in self.lengths:
-                best = max(best, self.endings.get(name[len(name) - length :], _NO_ANSWER))
-        if self.name_globs:
-            best = _greatest(self.name_globs, name, best)
-        if self.paths or self.path_globs:
-            path = folder + name
-            best = max(best, self.paths.get(path, _NO_ANSWER))
-            best = _greatest(self.path_globs, path, best)
-        return best
-
-    def below(self, folder: bytes) -> _Table:
-        """This table without what can match nothing in a folder, ``b"a/b/"``, or below it."""
-        left = tuple(
-            rule
-            for rule in self.path_globs
-            if rule.glob.prefix.startswith(folder) or folder.startswith(rule.glob.prefix)
-        )
-        return self if len(left) == len(self.path_globs) else replace(self, path_globs=left)
+        answer = self.names.answer(name)
+        if self.paths is None:
+            return answer
+        return max(answer, self.paths.answer(folder + name))
 
 
-def _greatest(rules: tuple[_Rule, ...], text: bytes, best: int) -> int:
-    """The first answer in descending order that is greater than one that is known, else that."""
-    for rule in rules:
-        if rule.answer <= best:
-            break
-        if rule.glob.matches(text):
-            return rule.answer
-    return best
-
-
-def _table(rules: Iterable[_Rule]) -> _Table:
-    names: dict[bytes, int] = {}
-    endings: dict[bytes, int] = {}
-    paths: dict[bytes, int] = {}
-    globs: list[_Rule] = []
-    for rule in rules:
-        if rule.glob.strings:
-            (paths if rule.is_path else names).update(dict.fromkeys(rule.glob.strings, rule.answer))
-        elif rule.glob.endings and not rule.is_path:
-            endings.update(dict.fromkeys(rule.glob.endings, rule.answer))
-        else:
-            globs.append(rule)
-    globs.reverse()
-    return _Table(
-        names=names,
-        endings=endings,
-        all_endings=tuple(endings),
-        lengths=tuple({len(ending) for ending in endings}),
-        name_globs=tuple(rule for rule in globs if not rule.is_path),
-        paths=paths,
-        path_globs=tuple(rule for rule in globs if rule.is_path),
-    )
+def _table(rules: list[_Rule]) -> _Table:
+    paths = [rule for rule in rules if rule.is_path]
+    names = [rule for rule in rules if not rule.is_path]
+    return _Table(_Matcher(names), _Matcher(paths) if paths else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +111,7 @@ class Patterns:
     data: bytes = field(repr=False)
     files: _Table = field(compare=False, repr=False)
     folders: _Table = field(compare=False, repr=False)
+    has_rules: bool = field(compare=False)
 
 
 def parse_patterns(data: bytes, *, source: str) -> Patterns:
@@ -147,14 +134,16 @@ def parse_patterns(data: bytes, *, source: str) -> Patterns:
     for number, line in enumerate(_lines(data)):
         rule = _rule(line, number, source)
         if rule is not None:
-            left -= 0 if rule.glob.strings or rule.glob.endings else len(line)
+            is_plain = len(rule.glob.strings or rule.glob.endings) == 1
+            left -= 0 if is_plain else len(line)
             rules.append(rule)
         if left < 0:
             raise UndecidedError("too many wildcards up to", pattern=line, source=source)
     return Patterns(
         data,
-        files=_table(rule for rule in rules if not rule.folders_only),
+        files=_table([rule for rule in rules if not rule.folders_only]),
         folders=_table(rules),
+        has_rules=bool(rules),
     )
 
 
@@ -177,29 +166,27 @@ def _rule(line: bytes, number: int, source: str) -> _Rule | None:
     pattern = pattern.removesuffix(b"/")
     is_path = b"/" in pattern
     pattern = pattern.removeprefix(b"/")
+    if pattern.startswith(b"**/") and b"/" not in pattern[3:]:
+        # A name in any folder.
+        is_path, pattern = False, pattern[3:]
     if not pattern:
         return None
     glob = _glob(pattern, source)
     answer = 2 * number + (not line.startswith(b"!"))
-    return None if glob.rest is None else _Rule(glob, answer, is_path, folders_only)
+    return None if glob.expression is None else _Rule(glob, answer, is_path, folders_only)
 
 
 def _glob(pattern: bytes, source: str) -> Glob:
     if len(pattern) > _MOST_BYTES_IN_A_GLOB:
         raise UndecidedError("pattern too long", pattern=pattern, source=source)
-    return compile_glob(pattern)
+    return read_glob(pattern)
 
 
 class _Level(NamedTuple):
     """The rules of one ignore file, seen from a folder at or below the file's own."""
 
-    files: _Table
-    folders: _Table
+    patterns: Patterns
     folder: bytes  # from the file's own folder: b"" or b"a/b/"
-
-    def enter(self, name: bytes) -> _Level:
-        folder = self.folder + name + b"/"
-        return _Level(self.files.below(folder), self.folders.below(folder), folder)
 
 
 class FolderRules:
@@ -224,7 +211,7 @@ class FolderRules:
     ) -> FolderRules:
         """The rules of the work tree's top folder; None: there is no such file."""
         files = (gitignore, info_exclude, excludes_file)
-        return cls(tuple(_Level(one.files, one.folders, b"") for one in files if one is not None))
+        return cls(tuple(_Level(one, b"") for one in files if one is not None and one.has_rules))
 
     def enter(self, name: bytes, gitignore: Patterns | None) -> FolderRules:
         """The rules of a folder in this one, with the ``.gitignore`` that lies in it.
@@ -233,15 +220,18 @@ class FolderRules:
         """
         if self.ignores(name, is_folder=True):
             return _ALL
-        own = () if gitignore is None else (_Level(gitignore.files, gitignore.folders, b""),)
-        return FolderRules((*own, *(level.enter(name) for level in self._levels)))
+        levels = [_Level(patterns, folder + name + b"/") for patterns, folder in self._levels]
+        if gitignore is not None and gitignore.has_rules:
+            levels.insert(0, _Level(gitignore, b""))
+        return FolderRules(tuple(levels))
 
     def ignores(self, name: bytes, *, is_folder: bool) -> bool:
         """Whether an untracked name in this folder is ignored; a symbolic link is no folder."""
         if self._ignores_all:
             return True
-        for files, folders, folder in self._levels:
-            answer = (folders if is_folder else files).answer(folder, name)
+        for patterns, folder in self._levels:
+            table = patterns.folders if is_folder else patterns.files
+            answer = table.answer(folder, name)
             if answer != _NO_ANSWER:
                 return answer % 2 == 1
         return False
@@ -251,31 +241,41 @@ _ALL = FolderRules((), ignores_all=True)
 
 
 class PathGlobs:
-    """Patterns that keep paths out as git's ``:(exclude,glob,top)`` does.
+    """Patterns that keep untracked files out as git's ``:(exclude,glob,top)`` does.
 
     Source: gitglossary(7), "pathspec". A pattern also matches all below a folder that has the very
     name that the pattern spells, wildcards or not.
     """
 
+    __slots__ = ("_folders", "_globs", "_names")
+
     def __init__(self, patterns: tuple[str, ...]) -> None:
         """Compile them.
 
         Raises:
-            UndecidedError: a pattern is too long, or cannot be handed to git.
+            UndecidedError: a pattern is none, is too long, or takes more than paths to decide.
         """
         names = [os.fsencode(pattern) for pattern in patterns]
-        for name in names:
-            if not name or b"\0" in name:
-                raise UndecidedError("not a pattern", pattern=name, source="exclude")
-        globs = {name: _glob(name, "exclude") for name in names}
         self._names = frozenset(names)
         self._folders = tuple(name.removesuffix(b"/") + b"/" for name in names)
-        self._globs = tuple(glob for name, glob in globs.items() if glob.strings != (name,))
+        globs = [_path_glob(name) for name in names]
+        self._globs = FirstOf(glob.expression for glob in globs if glob.expression is not None)
 
     def matches(self, path: bytes) -> bool:
-        """Whether a path from the top, that of a file, is matched by any of the patterns."""
+        """Whether any of the patterns matches the path of a file, from the top."""
         return (
             path in self._names
             or path.startswith(self._folders)
-            or any(glob.matches(path) for glob in self._globs)
+            or self._globs.find(path) is not None
         )
+
+
+def _path_glob(pattern: bytes) -> Glob:
+    if not pattern or b"\0" in pattern:
+        raise UndecidedError("not a pattern", pattern=pattern, source="exclude")
+    glob = _glob(pattern, "exclude")
+    if glob.strings != (pattern,) and pattern.endswith((b"/", b"/*")):
+        # git 2.39 does not enter a folder "a/" that matches, unless something is tracked in it:
+        # "a/*" then keeps out a/b/c, which it does not match.
+        raise UndecidedError("matches folders", pattern=pattern, source="exclude")
+    return glob

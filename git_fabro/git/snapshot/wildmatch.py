@@ -6,36 +6,45 @@ Source: gitignore(5), "PATTERN FORMAT"; what it leaves open is measured against 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
 _SLASH = ord("/")
 _ANY = frozenset(range(1, 256)) - {_SLASH}
-_NOTHING = re.compile(b"")
 _SPECIAL = re.compile(rb"[*?[\\]")
 # More strings than these are not spelled out, but matched.
 _MOST_STRINGS = 16
 
 
 class Glob(NamedTuple):
-    """A pattern ready to match: ``prefix`` as it stands, then ``rest``.
+    """A pattern that is held against a whole name or path; its stars match no slash.
 
     ``strings`` is the pattern spelled out where that is short: ``[ab]c`` is ``(b"ac", b"bc")``.
-    ``endings`` likewise, where a leading star is followed by what can be spelled out.
+    ``endings`` likewise, where one star is followed by what can be spelled out.
     """
 
-    prefix: bytes
-    rest: re.Pattern[bytes] | None  # None: it matches nothing
+    expression: bytes | None  # for a regular expression, up to its end; None: nothing matches
     strings: tuple[bytes, ...] = ()
     endings: tuple[bytes, ...] = ()
 
-    def matches(self, path: bytes) -> bool:
-        return (
-            self.rest is not None
-            and path.startswith(self.prefix)
-            and self.rest.fullmatch(path, len(self.prefix)) is not None
-        )
+
+class FirstOf:
+    """Which of many expressions is the first that matches; one pass of the compiled matcher."""
+
+    __slots__ = ("_regex",)
+
+    def __init__(self, expressions: Iterable[bytes]) -> None:
+        # An empty group at the end of each tells which it was, and leaves its beginning plain,
+        # where the matcher looks first.
+        choices = b"|".join(expression + rb"\Z()" for expression in expressions)
+        self._regex = re.compile(choices, re.DOTALL) if choices else None
+
+    def find(self, text: bytes) -> int | None:
+        """The place of the first expression that matches all of a text; None: none does."""
+        found = self._regex.match(text) if self._regex is not None else None
+        return None if found is None or found.lastindex is None else found.lastindex - 1
 
 
 class _Star(NamedTuple):
@@ -50,8 +59,8 @@ _Item = frozenset[int] | _Star
 
 
 @lru_cache(maxsize=4096)
-def compile_glob(pattern: bytes) -> Glob:
-    """A pattern that is held against a whole name, stars not matching a slash.
+def read_glob(pattern: bytes) -> Glob:
+    """A pattern as git reads it where a slash counts (``WM_PATHNAME``).
 
     What stands before the first special byte is compared by itself, and two stars are folders
     only at the beginning of what follows it, or after a slash: ``ab**/c`` matches ``abc`` and
@@ -59,14 +68,15 @@ def compile_glob(pattern: bytes) -> Glob:
     """
     special = _SPECIAL.search(pattern)
     if special is None:
-        return Glob(pattern, _NOTHING, strings=(pattern,))
+        return Glob(re.escape(pattern), strings=(pattern,))
     prefix, rest = pattern[: special.start()], pattern[special.start() :]
     items = _items(rest)
     if items is None:
-        return Glob(prefix, None)
+        return Glob(None)
     strings = tuple(prefix + string for string in _spelled_out(items))
-    endings = _spelled_out(items[1:]) if not prefix and items[0] == _Star() else ()
-    return Glob(prefix, re.compile(_expression(items), re.DOTALL), strings, endings)
+    ends = not prefix and items[0] == _Star() and len(items) > 1
+    endings = _spelled_out(items[1:]) if ends else ()
+    return Glob(re.escape(prefix) + _expression(items), strings, endings)
 
 
 def _items(pattern: bytes) -> list[_Item] | None:
@@ -193,7 +203,7 @@ def _expression(items: list[_Item]) -> bytes:
         if isinstance(item, _Star) and item.is_all:
             return done + b"(?>" + folders + group + b").*"
         if isinstance(item, _Star) and item.folders:
-            done += b"(?>" + folders + group + b")"
+            done += b"(?>" + folders + group + b")" if folders or group else b""
             folders, group = b"(?:[^/]*/)" + item.folders.encode() + b"?", b""
         elif isinstance(item, _Star):
             parts.append(b"")
@@ -210,6 +220,8 @@ def _name(parts: list[bytes]) -> bytes:
     if len(parts) == 1:
         return parts[0]
     first, *middle, last = parts
+    if not middle and not last:
+        return first + b"[^/]*"
     inner = b"".join(b"(?>[^/]*?" + part + b")" for part in middle)
     return b"(?>" + first + inner + b"[^/]*" + last + rb"(?=/|\Z))"
 
@@ -225,4 +237,4 @@ def _one_of(members: frozenset[int]) -> bytes:
             runs[-1][1] = byte
         else:
             runs.append([byte, byte])
-    return b"[" + b"".join(rb"\x%02x-\x%02x" % (low, high) for low, high in runs) + b"]"
+    return b"[" + b"".join(rb"\x%02x-\x%02x" % tuple(run) for run in runs) + b"]"
