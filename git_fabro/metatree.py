@@ -27,6 +27,8 @@ class MetaTree:
             not in (layout.NODES, layout.ARTIFACTS, layout.CHECKPOINT_JSON, layout.RECORDS)
         }
         self._nodes = self._folder(entries, layout.NODES)
+        #: What holds them; None after a visit that it does not know.
+        self._nodes_tree: Oid | None = None
         self._stored = self._folder(entries, layout.ARTIFACTS)
         self._collected = {
             name: entry for name, entry in self._stored.items() if entry.mode == _FOLDER
@@ -71,16 +73,15 @@ class MetaTree:
     def set_trace(self, node: str, files: Mapping[str, bytes]) -> None:
         """The latest visit's files of a node, in place of all former ones."""
         self._nodes.pop(node.encode(), None)
+        self._nodes_tree = None
         if files:
-            self._nodes[node.encode()] = TreeEntry(_FOLDER, self._tree(files))
-
-    def _tree(self, files: Mapping[str, bytes]) -> Oid:
-        return self._objects.write_tree(
-            {
+            entries = {
                 name.encode(): TreeEntry(_FILE, self._objects.write_blob(data))
                 for name, data in files.items()
             }
-        )
+            # A visit leaves something of its own nearly always: how long it took, what it said.
+            folder = self._objects.write_new_tree(entries)
+            self._nodes[node.encode()] = TreeEntry(_FOLDER, folder)
 
     def write(
         self,
@@ -98,15 +99,20 @@ class MetaTree:
         entries = dict(self._fixed)
         lines = b"".join(codec.record_line(record) for record in records)
         for name, data in ((layout.CHECKPOINT_JSON, checkpoint), (layout.RECORDS, lines)):
-            entries[name.encode()] = TreeEntry(_FILE, self._objects.write_blob(data))
+            entries[name.encode()] = TreeEntry(_FILE, self._objects.write_new_blob(data))
         if self._nodes:
-            entries[layout.NODES.encode()] = TreeEntry(
-                _FOLDER, self._objects.write_tree(self._nodes)
-            )
+            entries[layout.NODES.encode()] = TreeEntry(_FOLDER, self._traces())
         kept = self._kept(artifacts)
         if kept:
             entries[layout.ARTIFACTS.encode()] = TreeEntry(_FOLDER, self._objects.write_tree(kept))
-        return self._objects.write_tree(entries)
+        return self._objects.write_new_tree(entries)
+
+    def _traces(self) -> Oid:
+        """The tree of all nodes' traces: a new one after a visit, else the one that was."""
+        if self._nodes_tree is None:
+            self._nodes_tree = self._objects.write_new_tree(self._nodes)
+            return self._nodes_tree
+        return self._objects.write_tree(self._nodes)
 
     def _kept(self, artifacts: Mapping[str, tuple[str, bytes]]) -> dict[bytes, TreeEntry]:
         kept = dict(self._collected)

@@ -335,9 +335,9 @@ class RunLog:
 
     def write_copy(self, *, git_commit_sha: Oid | None) -> None:
         """The copy of the state in the run directory, with the commit that Git cannot hold."""
-        value = self._states.to_json(self.state, git_commit_sha=git_commit_sha)
+        data = self._states.document(self.state, git_commit_sha=git_commit_sha)
         try:
-            self.directory.write(layout.CHECKPOINT_JSON, codec.document(value))
+            self.directory.write(layout.CHECKPOINT_JSON, data)
         except GitError as exc:
             self.notice("copy_failed", exc.message, level="info")
 
@@ -418,7 +418,7 @@ class RunLog:
         """The next meta commit, on no ref yet: state, and all records that no meta commit holds."""
         assert self.doors is not None
         assert self.meta_tree is not None
-        checkpoint = codec.document(self._states.to_json(self.state))
+        checkpoint = self._states.document(self.state)
         artifacts = self.blobs.files(referenced(self.state))
         tree = self.meta_tree.write(checkpoint, self.unsealed, artifacts)
         text = meta_message(

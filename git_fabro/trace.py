@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,7 +71,13 @@ def trace_files(logs: Path, was_too_long: Callable[[str], None]) -> dict[str, by
         was_too_long: Takes the name of each file that was cut.
     """
     found: dict[str, bytes] = {}
+    try:
+        there = set(os.listdir(logs))
+    except (FileNotFoundError, NotADirectoryError):
+        return found
     for name in TRACE_FILES:
+        if name not in there:
+            continue
         try:
             data = (logs / name).read_bytes()
         except (FileNotFoundError, NotADirectoryError):

@@ -54,6 +54,16 @@ class DyingObjects(Objects):
         self.fuse.burn()
         return oid
 
+    def write_new_blob(self, data: bytes) -> Oid:
+        oid = super().write_new_blob(data)
+        self.fuse.burn()
+        return oid
+
+    def write_new_tree(self, entries: Mapping[bytes, TreeEntry]) -> Oid:
+        oid = super().write_new_tree(entries)
+        self.fuse.burn()
+        return oid
+
     def write_commit(self, commit: Commit) -> Oid:
         oid = super().write_commit(commit)
         self.fuse.burn()

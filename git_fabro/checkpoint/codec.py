@@ -50,7 +50,10 @@ def canonical(value: Json) -> bytes:
         )
     except (ValueError, RecursionError, TypeError) as exc:
         raise RecordError(f"value has no canonical form: {exc}") from exc
-    return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text).encode()
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text).encode()
 
 
 def parse_json(data: bytes, where: str) -> Any:
@@ -259,12 +262,38 @@ _LINE_IN_PENDING = ("ended", "failure", "next_edge", "open_visit")
 class StateWriter:
     """States of one run as checkpoint.json, one after the other.
 
-    A state holds an outcome of every node so far, and a checkpoint changes one: the JSON of the
-    others is kept, so that a checkpoint costs what it changes.
+    A state holds an outcome of every node so far and the name of every visit, and a checkpoint
+    changes one of each: what was written of the others is kept, so that a checkpoint costs what it
+    changes.
     """
 
     def __init__(self) -> None:
         self._outcomes: dict[int, tuple[Outcome, dict[str, Any]]] = {}
+        self._completed: tuple[str, ...] = ()
+        self._completed_text = b""
+
+    def document(self, state: RunState, *, git_commit_sha: str | None = None) -> bytes:
+        """The file: the same bytes as ``document`` gives for the JSON object.
+
+        Raises:
+            RecordError: a value has no canonical form.
+        """
+        value = self.to_json(state, git_commit_sha=git_commit_sha)
+        del value["completed_nodes"]
+        # No key sorts before this one, so it begins the object.
+        rest = canonical(value)[1:]
+        return b'{"completed_nodes":[%b],%b\n' % (self._visits(state.line.completed_nodes), rest)
+
+    def _visits(self, completed: tuple[str, ...]) -> bytes:
+        """The names of ``completed_nodes`` between its brackets."""
+        known = len(self._completed)
+        if completed[:known] != self._completed:
+            known, self._completed_text = 0, b""
+        more = canonical(list(completed[known:]))[1:-1]
+        comma = b"," if more and self._completed_text else b""
+        self._completed_text += comma + more
+        self._completed = completed
+        return self._completed_text
 
     def to_json(self, state: RunState, *, git_commit_sha: str | None = None) -> dict[str, Any]:
         """The state as a JSON object; the commit is null in Git, where it cannot be known."""

@@ -72,6 +72,20 @@ class Memory:
             some = list(itertools.takewhile(lambda item: item[1].turn > since, newest))
         return some[::-1]
 
+    def due(self, now: float) -> list[tuple[Oid, Held]]:
+        """Those to be looked at: kept since the last look, or seen long enough ago.
+
+        What was kept later was seen later: the former are the newest, the latter the oldest.
+        """
+        with self._lock:
+            seen = itertools.takewhile(
+                lambda item: item[1].seen is not None and item[1].is_due(now), self._held.items()
+            )
+            old = list(seen)
+            newest = reversed(self._held.items())
+            new = list(itertools.takewhile(lambda item: item[1].seen is None, newest))
+        return old + new[::-1]
+
     def drop(self, oid: Oid, held: Held) -> None:
         """Forget an object, unless it was asked for again since."""
         with self._lock:

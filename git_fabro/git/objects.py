@@ -100,7 +100,15 @@ class Objects:
             RequestError: an identity that git would not accept.
             RecordError: a message or time that a commit cannot hold.
         """
-        return self._raw.write("commit", commit_bytes(commit))
+        return self._raw.write_new("commit", commit_bytes(commit))
+
+    def write_new_blob(self, data: bytes) -> Oid:
+        """Store a blob whose bytes no other has, such as a state with its time."""
+        return self._raw.write_new("blob", data)
+
+    def write_new_tree(self, entries: Mapping[bytes, TreeEntry]) -> Oid:
+        """Store a tree that names a new blob or tree."""
+        return self._raw.write_new("tree", tree_bytes(entries))
 
     def look_again(self, *, final: bool = False) -> int:
         """Write again what a clean-up took of the objects that a ref transaction brought in.

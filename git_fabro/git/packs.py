@@ -30,9 +30,13 @@ class PackFolder:
         known = get_object_format(object_format)
         self._store = DiskObjectStore(str(folder), object_format=known)
         self._packs: list[Pack] = []
+        self._folder = os.path.join(folder, "pack")
+        #: The time of the folder when ``freshen`` listed it last.
+        self._listed = -1
 
     def close(self) -> None:
         self._stand_on([])
+        self._listed = -1
         self._store.close()
 
     def _stand_on(self, packs: list[Pack]) -> None:
@@ -49,10 +53,7 @@ class PackFolder:
         Raises:
             RecordError: a pack is damaged.
         """
-        name = ObjectID(oid.encode())
-        # A repack may have removed the file, which is still mapped here.
-        found = self._ask(oid, lambda pack: (name in pack and _lies_there(pack)) or None)
-        return None if found is None else self._packs[0]
+        return self._packs[0] if self._ask(oid, _holding(oid)) else None
 
     def read(self, oid: Oid) -> tuple[str, bytes] | None:
         """Kind and bytes of an object, None if it does not lie here.
@@ -73,6 +74,15 @@ class PackFolder:
             answer = self._ask_known(oid, question)
         return answer
 
+    def _list_if_changed(self) -> None:
+        try:
+            changed = os.stat(self._folder).st_mtime_ns
+        except FileNotFoundError:
+            changed = 0
+        if changed != self._listed:
+            self._stand_on(self._store.packs)
+            self._listed = changed
+
     def _ask_known(self, oid: Oid, question: Callable[[Pack], T | None]) -> T | None:
         for place, pack in enumerate(self._packs):
             try:
@@ -89,9 +99,14 @@ class PackFolder:
         return None
 
     def freshen(self, oid: Oid) -> bool:
-        """Whether an object lies here; its pack's time is now, so that no gc takes it for old."""
+        """Whether an object lies here; its pack's time is now, so that no gc takes it for old.
+
+        A pack that came in the same tick of the clock as the one before may be unknown; whoever
+        asks writes the object once more then, and no harm is done.
+        """
+        self._list_if_changed()
         try:
-            pack = self.find(oid)
+            pack = self._packs[0] if self._ask_known(oid, _holding(oid)) else None
             if pack is not None:
                 os.utime(pack.data.path)
         except (RecordError, FileNotFoundError):
@@ -101,6 +116,12 @@ class PackFolder:
             # Another user's pack in a shared repository.
             return True
         return pack is not None
+
+
+def _holding(oid: Oid) -> Callable[[Pack], bool | None]:
+    name = ObjectID(oid.encode())
+    # A repack may have removed the file, which is still mapped here.
+    return lambda pack: (name in pack and _lies_there(pack)) or None
 
 
 def _lies_there(pack: Pack) -> bool:

@@ -77,9 +77,21 @@ class RawObjects:
     def write(self, kind: str, data: bytes) -> Oid:
         """Store an object, unless it is there whole; its time is now either way."""
         oid = object_name(kind, data, self._format)
-        # A commit is new nearly always; looking into the packs for it would cost more than it.
-        packed = kind != "commit" and any(packs.freshen(oid) for packs in self._packs)
-        if not packed and not self._loose[0].freshen(oid):
+        if any(packs.freshen(oid) for packs in self._packs):
+            self._memory.keep(oid, Held(kind, data))
+            return oid
+        return self._write_loose(oid, kind, data)
+
+    def write_new(self, kind: str, data: bytes) -> Oid:
+        """Store an object that hardly can be there already.
+
+        The packs are not asked, which costs more than the writing where there are many of them; at
+        worst a pack has the object too.
+        """
+        return self._write_loose(object_name(kind, data, self._format), kind, data)
+
+    def _write_loose(self, oid: Oid, kind: str, data: bytes) -> Oid:
+        if not self._loose[0].freshen(oid):
             self._loose[0].write(oid, kind, data)
         self._memory.keep(oid, Held(kind, data))
         return oid
@@ -110,18 +122,19 @@ class RawObjects:
         """
         # Asked first: one that ends later still has deleted before we look.
         at_work = is_gc_at_work(self._git_dir)
-        every, now = self._memory.every(), self._clock()
-        due = [(oid, held) for oid, held in every if at_work or held.is_due(now)]
+        now = self._clock()
+        due = self._memory.every() if at_work else self._memory.due(now)
         gone = self._write_back(due)
         for oid, held in due:
             if oid in gone:
-                held.seen = None
+                # New again, so that those never seen are always the newest.
+                self._memory.keep(oid, Held(held.kind, held.data))
             elif held.seen is None:
                 held.seen = now
             elif held.is_due(now) and not at_work:
                 self._memory.drop(oid, held)
-        if gone and len(due) < len(every):
-            return len(gone | self._write_back(every))
+        if gone and not at_work:
+            return len(gone | self._write_back(self._memory.every()))
         return len(gone)
 
     def look_for_all(self) -> int:

@@ -13,7 +13,7 @@ from git_fabro.checkpoint import codec
 from git_fabro.errors import FabroError, RecordError
 from git_fabro.workflow import engine
 from git_fabro.workflow.records import Record, Unknown
-from git_fabro.workflow.state import RunState
+from git_fabro.workflow.state import Line, RunState
 
 AT = "2026-03-01T10:00:11.011Z"
 
@@ -193,6 +193,21 @@ def test_a_state_with_any_value_anywhere_is_a_state_or_an_error(
         codec.state_from_json(document)
     except FabroError:
         return
+
+
+def test_a_writer_of_states_gives_the_bytes_of_each_state_by_itself() -> None:
+    """Names are added, taken back, begun anew, and hold what JSON and UTF-8 make something of."""
+    writer = codec.StateWriter()
+    names = ["start", 'a"b', "\N{SNOWMAN}", "\ud800", "z"]
+    paths = [names[:count] for count in (0, 1, 2, 5, 5, 3, 4)] + [["other"], ["z", "z"], []]
+
+    for seq, path in enumerate(paths):
+        state = RunState(seq=seq, line=Line(completed_nodes=tuple(path)))
+
+        assert writer.document(state) == codec.document(codec.state_to_json(state))
+        assert writer.document(state, git_commit_sha="c0de") == codec.document(
+            codec.state_to_json(state, git_commit_sha="c0de")
+        )
 
 
 def test_a_newer_schema_is_refused_by_its_number() -> None:

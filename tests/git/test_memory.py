@@ -131,6 +131,26 @@ def test_one_that_is_gone_has_all_others_looked_at(repo: GitRepo, objects: Objec
     assert objects.look_again() == 2
 
 
+def test_only_what_is_due_is_looked_at(repo: GitRepo, objects: Objects, clock: Clock) -> None:
+    old = objects.write_blob(b"old")
+    objects.look_again()
+    clock.now += 1
+    seen = objects.write_blob(b"seen a second ago")
+    objects.look_again()
+    clock.now += 1
+    new = objects.write_blob(b"new")
+    for oid in (old, new):
+        take(repo, oid)
+
+    assert objects.look_again() == 2
+
+    take(repo, seen)
+    assert objects.look_again() == 0
+    clock.now += 1
+    assert objects.look_again() == 1
+    assert file_of(repo, seen).exists()
+
+
 def test_bringing_back_forgets_nothing(repo: GitRepo, objects: Objects, clock: Clock) -> None:
     oid = objects.write_blob(b"content")
     for _ in range(3):

@@ -314,11 +314,11 @@ class Driver:
         self.log.directory.write_trace(str(done.position), files)
 
     def _status_file(self, outcome: Outcome) -> bytes:
+        # Without the optional time, which the record has: equal outcomes are one blob.
         value: dict[str, Json] = {
             "status": outcome.text,
             "notes": outcome.notes or None,
             "failure_reason": outcome.failure.message if outcome.failure else None,
-            "timestamp": engine.stamp(self.now()),
         }
         return codec.document(value)
 
