@@ -20,13 +20,13 @@ from git_fabro.workflow.records import (
     Next,
     NodeFinished,
     NodeStarted,
-    Record,
     RunCreated,
 )
 from git_fabro.workflow.state import SUCCESS, Outcome, Position
 
 #: The nodes of the loop, each visited in turn.
 NODES = tuple(NodeId(name) for name in ("plan", "build", "test", "review", "fix"))
+Visit = tuple[Position, NodeFinished]
 
 
 @dataclass(slots=True)
@@ -39,17 +39,16 @@ class Scratch:
     visits: dict[NodeId, int] = field(default_factory=dict)
 
     def visit(self, *, tree: Oid | None = None, output: str | None = None) -> None:
-        """One node more: its records, its traces, its checkpoint.
+        """One node more: what the driver writes of it, its records, its checkpoint.
 
         Args:
             tree: What the node leaves; None changes nothing.
             output: What it prints; None is a line that it never printed before.
         """
-        record = self.finish(output=output)
-        self.checkpoint(record, tree)
+        self.save(self.start(output=output), tree=tree)
 
-    def finish(self, *, output: str | None = None) -> Record:
-        """Records and traces of a visit, as the driver leaves them before the checkpoint."""
+    def start(self, *, output: str | None = None) -> Visit:
+        """The next visit up to its end: its first record and its traces."""
         node = NODES[self.count % len(NODES)]
         self.count += 1
         self.visits[node] = number = self.visits.get(node, 0) + 1
@@ -58,7 +57,14 @@ class Scratch:
         started = NodeStarted(handler="command", fidelity="compact", thread=node)
         self.log.note(started, position, sync=False)
         self.log.directory.write_trace(str(position), traces(node, text, self.count))
-        return self.log.note(self._finished(text), position, tree=self.tree)
+        return position, self._finished(text)
+
+    def save(self, visit: Visit, *, tree: Oid | None = None) -> None:
+        """As ``RunLog.save`` does once it has the snapshot's tree."""
+        position, event = visit
+        tree = tree or self.doors.objects.tree_of(self.tip.oid)
+        record = self.log.note(event, position, tree=tree)
+        self.log.checkpoint(self.tip, record, tree)
 
     def _finished(self, text: str) -> NodeFinished:
         updates = {"command.output": text, "command.stderr": ""}
@@ -70,17 +76,10 @@ class Scratch:
             reason="weight",
         )
 
-    def checkpoint(self, record: Record, tree: Oid | None = None) -> None:
-        self.log.checkpoint(self.tip, record, tree or self.tree)
-
     @property
     def doors(self) -> Doors:
         assert self.log.doors is not None
         return self.log.doors
-
-    @property
-    def tree(self) -> Oid:
-        return self.doors.objects.tree_of(self.tip.oid)
 
     def close(self) -> None:
         self.log.close()

@@ -6,9 +6,10 @@ import argparse
 import json
 import sys
 
-from tests.bench import engine, parse
+from tests.bench import engine, metadata, parse
+from tests.bench.pairs import Row
 
-BENCHES = {"engine": engine.measure, "parse": parse.measure}
+BENCHES = {"engine": engine.measure, "metadata": metadata.measure, "parse": parse.measure}
 
 
 def main() -> int:
@@ -16,19 +17,28 @@ def main() -> int:
     parser.add_argument("name", choices=sorted(BENCHES))
     parser.add_argument("--json", action="store_true", help="one JSON document")
     parser.add_argument("--pairs", type=int, default=5, help="how often each side runs")
+    parser.add_argument("--checkpoints", type=int, default=10_000, help="of metadata: how many")
     asked = parser.parse_args()
-    rows = BENCHES[asked.name](asked.pairs)
+    more = (asked.checkpoints,) if asked.name == "metadata" else ()
+    rows = BENCHES[asked.name](asked.pairs, *more)
     if asked.json:
         json.dump({"bench": asked.name, "rows": rows}, sys.stdout, indent=2)
         print()
         return 0
     for row in rows:
-        print(
-            f"{row['name']}: ratio {row['ratio']:.2f}"
-            f" (min {row['ratio_min']:.2f}, max {row['ratio_max']:.2f}),"
-            f" {row['ours_ms']:.2f} ms against {row['peer_ms']:.2f} ms of {row['peer']}"
-        )
+        print(_shown(row))
     return 0
+
+
+def _shown(row: Row) -> str:
+    if "value" in row:
+        which = f": {' '.join(row['which'])}" if "which" in row else ""
+        return f"{row['name']}: {row['value']:.6g} {row['unit']}{which}"
+    return (
+        f"{row['name']}: ratio {row['ratio']:.2f}"
+        f" (min {row['ratio_min']:.2f}, max {row['ratio_max']:.2f}),"
+        f" {row['ours_ms']:.2f} ms against {row['peer_ms']:.2f} ms of {row['peer']}"
+    )
 
 
 if __name__ == "__main__":
