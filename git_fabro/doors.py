@@ -16,11 +16,12 @@ from git_fabro.checkpoint.model import Commit, Identity, Move, Oid, RunId, TreeE
 from git_fabro.checkpoint.secrets import Mask
 from git_fabro.errors import RequestError
 from git_fabro.git import notes, packing
-from git_fabro.git.discover import Repository, open_repository
+from git_fabro.git.discover import Repository, in_progress, open_repository
 from git_fabro.git.objects import Objects, open_objects
 from git_fabro.git.program import Git
 from git_fabro.git.refs import Refs
-from git_fabro.git.snapshot.choose import Engine, choose_engine, rules_of
+from git_fabro.git.snapshot.choose import Engine, choose_engine
+from git_fabro.git.snapshot.model import Notice
 from git_fabro.git.snapshot.reference import seed_index
 from git_fabro.operations import Operation, WorkTreeChange
 from git_fabro.trace import Patch, make_patch
@@ -125,8 +126,61 @@ class Doors:
         work.engine.remove_left_lock()
         taken = work.engine.record()
         work.engine.look_again(self.objects, self.objects.tree_of(work.tip.oid), taken.tree)
-        said = [(one.code, f"{one.message}: {shown_path(one.path)}") for one in taken.notices]
-        return taken.tree, said
+        return taken.tree, [(one.code, _shown(one)) for one in taken.notices]
+
+    def settle(self, work: WorkTree, tree: Oid) -> None:
+        """Has the index of a work tree hold the snapshot that was taken last.
+
+        Raises:
+            BusyError: another process held the index's lock for longer than we wait.
+            GitError: it cannot be written.
+        """
+        assert work.engine is not None
+        work.engine.settle(tree)
+
+    def prove(self, work: WorkTree) -> list[tuple[str, str]]:
+        """Looks at all of a work tree if a journal of changes was believed; what it did not tell.
+
+        Raises:
+            GitError: a file cannot be read.
+        """
+        assert work.engine is not None
+        return [(one.code, _shown(one)) for one in work.engine.prove()]
+
+    def is_index_behind(self, work: WorkTree) -> bool:
+        """Whether the files are those of the tip, and the index those of the commit before it.
+
+        A driver that dies just after a checkpoint leaves it so. Each staged path is then one of the
+        two commits', so that bringing the index up loses nothing.
+        """
+        tip, parents = work.tip.oid, self.objects.parents(work.tip.oid)
+        if not parents or self.tip_of(work) != tip or in_progress(work.view) is not None:
+            return False
+        tree, _ = self.snapshot(work)
+        if tree != self.objects.tree_of(tip):
+            return False
+        listed = self._git(work, "diff-index", "--cached", "--raw", "-z", "--no-renames", tip)
+        heads, paths = listed.split(b"\0")[:-1:2], listed.split(b"\0")[1::2]
+        for head, path in zip(heads, paths, strict=False):
+            _, mode, _, oid, status = head.split(b" ")
+            entry = TreeEntry(int(mode, 8), Oid(oid.decode())) if int(mode, 8) else None
+            if status == b"U" or entry != self.objects.entry_at(parents[0], path):
+                return False
+        return True
+
+    def bring_index_up(self, work: WorkTree) -> None:
+        """Has the index of a work tree hold its tip.
+
+        Raises:
+            BusyError: another process held the index's lock for longer than we wait.
+        """
+        assert work.engine is not None
+        work.engine.set_index_to(self.objects.tree_of(work.tip.oid))
+
+    def _git(self, work: WorkTree, *args: str) -> bytes:
+        return self.git.run(
+            args, cwd=work.path, git_dir=work.git_dir, work_tree=work.path, index=work.index
+        )
 
     def snapshot_of_user(self, index: Path) -> Oid:
         """The tree of the user's own work tree, through a private index that is made for it.
@@ -135,7 +189,7 @@ class Doors:
             GitError: a file cannot be read, or the disk refuses an object.
         """
         seed_index(self.repository, index)
-        engine = choose_engine(self.repository, index, rules_of(self.repository)).engine
+        engine = choose_engine(self.repository, self.objects, index)
         try:
             return engine.record().tree
         finally:
@@ -165,23 +219,15 @@ class Doors:
         Raises:
             GitError: a file stands in the way.
         """
-        self.git.run(
-            ("read-tree", "-m", "-u", work.tip.oid, tree),
-            cwd=work.path,
-            git_dir=work.git_dir,
-            work_tree=work.path,
-            index=work.index,
-        )
+        self._git(work, "read-tree", "-m", "-u", work.tip.oid, tree)
 
     def set_files_from(self, work: WorkTree, tree: Oid) -> None:
-        """Turns a work tree that holds this tree back into its tip; ignored files stay."""
-        self.git.run(
-            ("read-tree", "-m", "-u", tree, work.tip.oid),
-            cwd=work.path,
-            git_dir=work.git_dir,
-            work_tree=work.path,
-            index=work.index,
-        )
+        """Turns a work tree that holds this tree, its last snapshot, back into its tip.
+
+        Ignored files stay.
+        """
+        self.settle(work, tree)
+        self._git(work, "read-tree", "-m", "-u", tree, work.tip.oid)
 
     def tip_of(self, work: WorkTree) -> Oid | None:
         """Where the line's own ref stands, or a detached work tree's HEAD."""
@@ -250,14 +296,7 @@ class Doors:
 
     def _index_commit(self, work: WorkTree, by: Identity, when: int) -> Oid:
         """The index as a commit: its entries below ``staged/`` and, unmerged, ``1/ 2/ 3/``."""
-        listed = self.git.run(
-            ("ls-files", "-s", "-z"),
-            cwd=work.path,
-            git_dir=work.git_dir,
-            work_tree=work.path,
-            index=work.index,
-        )
-        tree = self.objects.tree_from(index_entries(listed))
+        tree = self.objects.tree_from(index_entries(self._git(work, "ls-files", "-s", "-z")))
         return self.objects.write_commit(_commit(tree, (), by, when, "index\n"))
 
     def _state_commit(self, head: Oid, tree: Oid, index: Oid, by: Identity, when: int) -> Oid:
@@ -279,6 +318,10 @@ def index_entries(listed: bytes) -> dict[str, TreeEntry]:
         entry = TreeEntry(int(mode, 8), Oid(oid.decode()))
         found[f"{folder}/{os.fsdecode(path)}"] = entry
     return found
+
+
+def _shown(notice: Notice) -> str:
+    return f"{notice.message}: {shown_path(notice.path)}" if notice.path else notice.message
 
 
 def shown_path(path: bytes) -> str:

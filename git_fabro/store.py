@@ -176,6 +176,7 @@ class RunLog:
             record = self.note(event, position, tree=tree, merged=merged)  # 2: it is finished
             if tree is not None:
                 self.checkpoint(work.tip, record, tree, merged=merged)  # 3 to 6
+                self._settle(work, tree)  # 6: index
             elif self.doors is not None:
                 self.behind[work.tip.branch] = record
             return record
@@ -189,6 +190,7 @@ class RunLog:
             tree, _ = self._snapshot(work, record.position)
             if tree is not None:
                 self.checkpoint(work.tip, record, tree)
+                self._settle(work, tree)
             return work.tip.branch not in self.behind
 
     def checkpoint(
@@ -226,6 +228,27 @@ class RunLog:
             self.left_out = self.left_out or code == "file_excluded"
             self.notice(code, text, position=position)
         return tree, touched
+
+    def _settle(self, work: WorkTree, tree: Oid) -> None:
+        """The index of the work tree, best effort: whoever comes next can bring it up as well."""
+        assert self.doors is not None
+        try:
+            self.doors.settle(work, tree)
+        except (GitError, ConflictError) as exc:
+            self.notice("index_behind", f"the index is behind: {exc.message}", level="info")
+
+    def prove(self, work: WorkTree) -> None:
+        """Looks whether the last snapshot of a line has all; what it lacks keeps the work tree."""
+        if self.doors is None or work.tip.branch in self.behind:
+            return
+        try:
+            missed = self.doors.prove(work)
+        except GitError:
+            # The checkpoint is good; that this cannot be proved is no fault of it.
+            return
+        for code, text in missed:
+            self.left_out = True
+            self.notice(code, text)
 
     def stand_on(self, tip: Tip, run: Oid, meta: Oid) -> None:
         self.meta_tip = meta

@@ -54,6 +54,11 @@ class DyingObjects(Objects):
         self.fuse.burn()
         return oid
 
+    def write_tree_data(self, data: bytes) -> Oid:
+        oid = super().write_tree_data(data)
+        self.fuse.burn()
+        return oid
+
     def write_new_blob(self, data: bytes) -> Oid:
         oid = super().write_new_blob(data)
         self.fuse.burn()
@@ -87,6 +92,10 @@ class DyingDoors(Doors):
         taken = super().snapshot(work)
         fuse_of(self).burn()
         return taken
+
+    def settle(self, work: WorkTree, tree: Oid) -> None:
+        super().settle(work, tree)
+        fuse_of(self).burn()
 
     def set_files(self, work: WorkTree, tree: Oid) -> None:
         super().set_files(work, tree)

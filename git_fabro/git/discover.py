@@ -84,6 +84,19 @@ def open_repository(path: Path | str = ".") -> Repository:
     return _without_git(where.absolute()) if git is None else _ask_git(git, where)
 
 
+def read_settings(repo: Repository) -> dict[str, tuple[str, ...]]:
+    """The configuration as it stands now, as git reads it from the repository's work tree.
+
+    Raises:
+        GitError: git refuses it, or there is no git program.
+    """
+    if repo.git is None:
+        raise GitError("reading the configuration anew needs the git program", hint="install git")
+    asking = Git(repo.git.path, os.environ, settings=())
+    listed = asking.run(["config", "-z", "--list"], cwd=repo.work_tree or repo.git_dir)
+    return _parse_settings(listed)
+
+
 def in_progress(repo: Repository) -> str | None:
     """The operation that git has open in this work tree: ``merge``, ``rebase``, ..., or None."""
     for name, operation in _OPERATIONS:

@@ -93,6 +93,10 @@ class Objects:
     def write_tree(self, entries: Mapping[bytes, TreeEntry]) -> Oid:
         return self._raw.write("tree", tree_bytes(entries))
 
+    def write_tree_data(self, data: bytes) -> Oid:
+        """Store a tree whose bytes are known to be one."""
+        return self._raw.write("tree", data)
+
     def write_commit(self, commit: Commit) -> Oid:
         """Store a commit; its identities are checked before it exists.
 

@@ -19,7 +19,8 @@ from git_fabro.errors import BusyError, ConflictError, GitError, NotFoundError
 from git_fabro.git.discover import Repository, in_progress
 from git_fabro.git.program import Git
 from git_fabro.git.snapshot.index import Stamp
-from git_fabro.git.snapshot.reference import SETTINGS, ReferenceEngine, Rules
+from git_fabro.git.snapshot.model import Rules
+from git_fabro.git.snapshot.reference import SETTINGS, ReferenceEngine
 
 #: How old a lock file must be before it counts as left behind by a process that died.
 STALE_S = 2.0

@@ -11,7 +11,8 @@ from git_fabro.checkpoint.model import Oid
 from git_fabro.errors import GitError
 from git_fabro.git.discover import open_repository
 from git_fabro.git.objects import Objects, open_objects
-from git_fabro.git.snapshot.reference import ReferenceEngine, Rules
+from git_fabro.git.snapshot.model import Rules
+from git_fabro.git.snapshot.reference import ReferenceEngine
 from tests.conftest import GitRepo
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from git_fabro.errors import RequestError
 from git_fabro.git.discover import open_repository
+from git_fabro.git.objects import open_objects
 from git_fabro.git.snapshot.choose import choose_engine
 from tests.conftest import GitRepo
 
@@ -11,7 +12,7 @@ from tests.conftest import GitRepo
 def test_the_choice_says_why(repo: GitRepo) -> None:
     found = open_repository(repo.path)
 
-    choice = choose_engine(found, found.git_dir / "index")
+    choice = choose_engine(found, open_objects(found), found.git_dir / "index")
 
     assert choice.reason.startswith("reference")
 
@@ -22,4 +23,4 @@ def test_a_setting_that_means_nothing_is_an_error(repo: GitRepo, setting: str) -
     found = open_repository(repo.path)
 
     with pytest.raises(RequestError):
-        choose_engine(found, found.git_dir / "index")
+        choose_engine(found, open_objects(found), found.git_dir / "index")

@@ -10,7 +10,8 @@ import pytest
 
 from git_fabro.git.discover import open_repository
 from git_fabro.git.snapshot.choose import rules_of
-from git_fabro.git.snapshot.reference import ReferenceEngine, Rules, seed_index
+from git_fabro.git.snapshot.model import Rules
+from git_fabro.git.snapshot.reference import ReferenceEngine, seed_index
 from tests.conftest import GitRepo
 
 

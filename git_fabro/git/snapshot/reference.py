@@ -7,7 +7,6 @@ import random
 import shutil
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -28,6 +27,7 @@ from git_fabro.git.snapshot.index import (
     scan,
     without_stat,
 )
+from git_fabro.git.snapshot.model import Notice, Rules, Snapshot, too_large
 
 #: How long another process's lock on the index is waited for.
 PATIENCE_S = 5.0
@@ -49,35 +49,6 @@ _TRIES = 5
 # More do not fit on a command line for certain.
 _MOST_SUBMODULES = 500
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """Something of a work tree that is not in its snapshot as it stands there."""
-
-    code: str  # file_excluded, nested_repository, submodule_dirty
-    message: str
-    path: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """The tree that a work tree was recorded as; an engine tells of each path once."""
-
-    tree: Oid
-    notices: tuple[Notice, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
-    """What stays out of a snapshot besides ignored files.
-
-    ``excludes`` are git's ``:(glob)`` patterns from the top; they keep untracked names out, never a
-    change of a tracked file. A file above ``largest_bytes`` is left as it was recorded before.
-    """
-
-    excludes: tuple[str, ...] = ()
-    largest_bytes: int | None = None
 
 
 class ReferenceEngine:
@@ -289,7 +260,7 @@ class ReferenceEngine:
         if self._rules.largest_bytes is not None:
             changed = self._run("ls-files", "-m", "-z").split(b"\0")[:-1]
             kept = [name for name in dict.fromkeys(changed) if self._is_too_large(name)]
-            notices = [_too_large(name) for name in kept]
+            notices = [too_large(name) for name in kept]
         # Names on standard input: a command line has a limit.
         lines = (b".", *(b":(exclude,literal,top)" + name for name in kept))
         options = ("--pathspec-from-file=-", "--pathspec-file-nul")
@@ -308,7 +279,7 @@ class ReferenceEngine:
                     text = "nested repository without a commit left out"
                     notices.append(Notice("nested_repository", text, name.rstrip(b"/")))
             elif self._is_too_large(name):
-                notices.append(_too_large(name))
+                notices.append(too_large(name))
             else:
                 good.append(name)
         return good, notices
@@ -364,10 +335,6 @@ class ReferenceEngine:
                     raise BusyError(f"another process holds {lock}") from exc
             time.sleep(pause_s * random.uniform(0.5, 1.5))
             pause_s = min(2 * pause_s, 0.25)
-
-
-def _too_large(name: bytes) -> Notice:
-    return Notice("file_excluded", "file is above fabro.maxFileSize, not recorded", name)
 
 
 def seed_index(repo: Repository, index: Path) -> None:

@@ -112,6 +112,7 @@ class Driver:
         if None in self.log.behind:
             adoption.adopt(self.log, self.places.of(None))
             self.log.catch_up(self.places.of(None))
+        self.log.prove(self.places.of(None))
         self._end(conclusion.conclude(self.graph, self.log.state.line))
 
     def _end(self, ended: Conclusion) -> None:

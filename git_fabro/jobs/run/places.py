@@ -114,7 +114,7 @@ class Places:
             path=path,
             tip=tip,
             index=index,
-            engine=choose_engine(repository, index, rules).engine,
+            engine=choose_engine(repository, doors.objects, index, rules),
             repository=repository,
         )
 
@@ -156,6 +156,8 @@ class Places:
             if not self.log.catch_up(place):
                 self.log.notice("worktree_kept", f"no commit holds all of {branch}: it stays")
                 return
+            self.log.prove(place)
+            _let_go(place)
             try:
                 worktree.remove_work_tree(self.log.doors.repository, place.path)
             except FabroError as exc:
@@ -202,6 +204,9 @@ class Places:
         if self.in_place:
             return self._verify_in_place(doors, place, keep_changes=keep_changes)
         if worktree.is_clean_at(place.view, place.tip.oid, excludes=self.excludes):
+            return "verified"
+        if doors.is_index_behind(place):
+            doors.bring_index_up(place)
             return "verified"
         if keep_changes:
             self.log.notice("files_kept", "changes that were in the work tree stay in it")
@@ -250,6 +255,8 @@ class Places:
     def close(self, *, keep: bool) -> None:
         """Leaves the work trees: removed, or kept to be looked at."""
         doors = self.log.doors
+        for place in self._open.values():
+            _let_go(place)
         if doors is None or self.in_place or keep:
             return
         for place in list(self._open.values()):
@@ -259,3 +266,8 @@ class Places:
                 # The run has ended well, and its record is whole: the folder stays, and is named.
                 self.log.tell("worktree_kept", f"the work tree stays: {exc.message}")
         self._open.clear()
+
+
+def _let_go(place: WorkTree) -> None:
+    if place.engine is not None:
+        place.engine.close()
