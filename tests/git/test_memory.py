@@ -116,7 +116,13 @@ def test_while_a_gc_runs_nothing_is_forgotten_and_all_is_looked_at(
     objects.look_again()
     clock.now += 2
     objects.look_again()
+    clock.now += 1
+    just_seen = objects.write_blob(b"more")
+    objects.look_again()
     take(repo, oid)
+    assert objects.look_again() == 1
+
+    take(repo, just_seen)
 
     assert objects.look_again() == 1
 

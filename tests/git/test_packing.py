@@ -446,6 +446,17 @@ def test_a_driver_finds_what_was_packed_and_writes_nothing_again(run: GitRepo) -
     assert loose(run) == before
 
 
+def test_a_writer_sees_packs_that_came_since_it_looked(repo: GitRepo) -> None:
+    with Objects(repo.path / ".git", "sha1") as objects:
+        objects.write_blob(b"the packs have been looked at")
+        repo.commit({"a": "1"})
+        repo.git("gc", "-q")
+
+        objects.write_blob(b"1")
+
+    assert repo.git("count-objects").startswith("1 objects")
+
+
 def test_in_the_background_nobody_waits_and_no_child_is_left(run: GitRepo) -> None:
     found, log = open_repository(run.path), run.path / "packing.log"
     base = Oid(run.git("rev-parse", "main"))
