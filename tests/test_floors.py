@@ -43,6 +43,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
 ALLOWED = {
     "dulwich": ("git",),
     "typer": ("cli",),
+    "inotify_simple": ("git",),
     "rich": ("cli",),
     "yaml": ("cli",),
     "tomli_w": ("cli",),

@@ -25,6 +25,7 @@ from git_fabro.git.snapshot.content import read_content
 from git_fabro.git.snapshot.cover import Cover
 from git_fabro.git.snapshot.entries import IndexFile, read_index
 from git_fabro.git.snapshot.folders import (
+    LINKS,
     MTIME,
     TREE,
     Folder,
@@ -133,7 +134,7 @@ class FastEngine:
         root = self._follow_index()
         happened = self._rounds.begin(everything=anew or self._is_index_other)
         settled_ns = _settled_ns()
-        handle = os.open(self._top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        handle = self._open_top()
         try:
             scan = Scan(
                 top=handle,
@@ -159,6 +160,12 @@ class FastEngine:
         self._seed, self._is_index_other = Seed(), False
         notices += self._rounds.end(happened, changes, root)
         return Snapshot(tree, (*scan.notices, *notices))
+
+    def _open_top(self) -> int:
+        try:
+            return os.open(self._top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as exc:
+            raise GitError(f"cannot read the work tree: {exc.strerror}: {self._top}") from exc
 
     def _decline_many(self, scan: Scan) -> None:
         """Leave it to git once to read all files, where no index says anything of them."""
@@ -265,6 +272,8 @@ class FastEngine:
                     read = self._read_one(scan, folder, name, handle)
                     if read.stat is None:
                         notices.append(Notice("file_changing", _CHANGING, folder.path + name))
+                    if read.stat is None or read.stat[LINKS] > 1:
+                        self._rounds.look_always(folder, name)
                     settled = read.stat is not None and scan.is_settled(read.stat)
                     folder.files[name] = read if settled else read._replace(stat=None)
                     if (read.mode, read.oid) != (before.mode, before.oid):

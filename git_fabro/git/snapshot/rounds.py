@@ -77,8 +77,12 @@ class Rounds:
         sizes = [len(folder.files) for folder in root.walk()]
         self._may_watch = sum(sizes) > self._few_files
         if self._journal is not None:
-            self._linked = _linked(root)
+            self._linked |= _linked(root)
         return []
+
+    def look_always(self, folder: Folder, name: bytes) -> None:
+        """This file has other names: the journal tells only of what happens to this one."""
+        self._linked.add((folder.path, name))
 
     def _is_told(self, path: bytes) -> bool:
         """Whether something happened to this path, or to a folder on the way to it."""
@@ -109,12 +113,12 @@ class Rounds:
 
 
 def _linked(root: Folder) -> set[tuple[bytes, bytes]]:
-    """The files with more names than one: the journal tells only of what happens to this one."""
+    """The files with more names than one."""
     return {
         (folder.path, name)
         for folder in root.walk()
         for name, known in folder.files.items()
-        if known.stat is None or known.stat[LINKS] > 1
+        if known.stat is not None and known.stat[LINKS] > 1
     }
 
 

@@ -1,9 +1,10 @@
 """The change journal: which names of a work tree something happened to since they were looked at.
 
 The kernel queues an event before the call that caused it returns, so what is read at a snapshot is
-complete, or the kernel says that it is not. Two kinds of change it does not tell of: one through
-another name of the same file (a hard link; those files are looked at each time), and one through
-memory that a process mapped and keeps beyond its node, for which a full scan comes round again.
+complete, or the kernel says that it is not. It does not tell of a change through another name of
+the same file: files that are known to have one are looked at each time. What is left is a name that
+a file was given outside while it was watched, and memory that a process mapped and keeps beyond its
+node. That is why a full scan comes round again and again, and at the end.
 
 Source: inotify(7)
 """
