@@ -4,7 +4,10 @@ A *metadata commit* is ``MetaTree.set_trace`` and ``RunLog.commit_meta``: the bl
 of the state and of the records, the three trees, the commit. A *save* is all that follows a
 snapshot: the record in the journal (synced), traces read back, metadata commit, run commit, the
 transaction of three refs, a record of it; notes every two seconds. The nodes are commands that
-print a line each. Processor time stands beside, as it hardly depends on what else the machine does.
+print a line each. Processor time stands beside the wall's.
+
+On ext4 each new file costs 0.3 ms instead of 0.01 for about a minute after a packing has removed
+twelve thousand, which then is most of the figure; with TMPDIR on a tmpfs it is our own work alone.
 """
 
 from __future__ import annotations
