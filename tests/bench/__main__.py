@@ -6,10 +6,15 @@ import argparse
 import json
 import sys
 
-from tests.bench import engine, metadata, parse
+from tests.bench import engine, metadata, parse, snapshot
 from tests.bench.pairs import Row
 
-BENCHES = {"engine": engine.measure, "metadata": metadata.measure, "parse": parse.measure}
+BENCHES = {
+    "engine": engine.measure,
+    "metadata": metadata.measure,
+    "parse": parse.measure,
+    "snapshot": snapshot.measure,
+}
 
 
 def main() -> int:

@@ -25,9 +25,18 @@ def compare(
     peer: str,
     pairs: int,
     parts: int = 1,
+    before: Callable[[], object] = lambda: None,
 ) -> Row:
-    """One row: the median ratio and its spread, milliseconds for each of the parts."""
-    measured = [(timed(ours) / parts, timed(theirs) / parts) for _ in range(max(pairs, 1))]
+    """One row: the median ratio and its spread, milliseconds for each of the parts.
+
+    ``before`` is called before each side, and is not measured.
+    """
+    measured = []
+    for _ in range(max(pairs, 1)):
+        before()
+        one = timed(ours) / parts
+        before()
+        measured.append((one, timed(theirs) / parts))
     ratios = [one / other for one, other in measured]
     return {
         "name": name,

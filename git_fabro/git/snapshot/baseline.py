@@ -29,7 +29,7 @@ def seeded(index: IndexFile, top: Path, objects: Objects) -> Folder:
         if name == b".gitattributes" and not _is_there(top, path):
             raise UncoveredError("a tracked .gitattributes is not there")
     for path, tree in index.trees.items():
-        known = folders.get(path)
+        known = root.at(path)
         if known is not None and objects.exists(Oid(tree.hex())):
             known.tree = tree
     return root

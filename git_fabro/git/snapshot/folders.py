@@ -65,7 +65,7 @@ class Folder:
     def touch(self) -> None:
         """Something below has changed: the trees from here up are made anew."""
         folder: Folder | None = self
-        while folder is not None and folder.tree is not None:
+        while folder is not None:
             folder.tree = None
             folder = folder.parent
 

@@ -156,6 +156,17 @@ def test_an_edit_right_after_the_users_add_is_seen_wt23(repo: GitRepo, fast: Eng
         assert repo.git("show", f"{tree}:a") == f"other {round_:03}"
 
 
+def test_a_change_below_folders_without_files_of_their_own_is_in_every_tree_above(
+    repo: GitRepo, fast: Engines
+) -> None:
+    repo.commit({"a/b/c/d": "1", "x": "1"})
+    engine = fast(repo)
+    engine.record()
+    repo.write({"a/b/c/d": "2"})
+
+    assert engine.record().tree == gits_tree(repo)
+
+
 def test_what_the_index_tracks_is_recorded_though_ignored_wt21(
     repo: GitRepo, fast: Engines
 ) -> None:

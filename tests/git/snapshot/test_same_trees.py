@@ -92,8 +92,10 @@ class Scene:
         self.path.mkdir()
         self.git("init", "-q")
         self.write(b"a", b"x\n")
-        self.write(b"d/x.o", b"y\n")
+        self.write(b"d/b/x.o", b"y\n")
         self.git("add", "-A")
+        # A commit leaves the trees of its folders in the index.
+        self.git("commit", "-qm", "base")
         found = open_repository(self.path)
         for name in ("git", "fast", "reference"):
             seed_index(found, self.index(name))
