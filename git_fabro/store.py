@@ -353,6 +353,9 @@ class RunLog:
 
     def close(self) -> None:
         self.journal.close()
+        if self.doors is not None:
+            # No process of git's is left to the garbage collector; the doors stay usable.
+            self.doors.refs.close()
         if self._kept is not None:
             self._kept.close()
 

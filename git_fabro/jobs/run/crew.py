@@ -97,6 +97,7 @@ def work(
             state = driver.drive()
             log.pack()
     finally:
+        places.let_go()
         guardian.close()
         log.close()
     keep = _keeps(repository, state)

@@ -252,11 +252,14 @@ class Places:
             if path.startswith(root + os.sep) and path not in keep:
                 worktree.remove_work_tree(doors.repository, linked.path)
 
+    def let_go(self) -> None:
+        """Keeps what the engines know, and ends their watches; the work trees stay as they are."""
+        for place in self._open.values():
+            _let_go(place)
+
     def close(self, *, keep: bool) -> None:
         """Leaves the work trees: removed, or kept to be looked at."""
         doors = self.log.doors
-        for place in self._open.values():
-            _let_go(place)
         if doors is None or self.in_place or keep:
             return
         for place in list(self._open.values()):
