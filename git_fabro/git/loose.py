@@ -21,6 +21,7 @@ from git_fabro.errors import GitError, RecordError
 PATIENCE_S = 5.0
 
 _HEADER_LIMIT = 32
+_BLOCK = 4096 - 100
 _SMALL_WINDOW_BITS, _SMALL_MEMORY = 12, 5
 _SMALL = 1 << _SMALL_WINDOW_BITS
 _counter = itertools.count()
@@ -29,7 +30,14 @@ _counter = itertools.count()
 class LooseFolder:
     """The loose objects below one ``objects`` folder."""
 
-    def __init__(self, folder: Path, object_format: str, *, level: int, durable: bool) -> None:
+    def __init__(
+        self, folder: Path, object_format: str, *, level: int | None, durable: bool
+    ) -> None:
+        """The folder; ``level`` is zlib's, None is the fastest, and for trees none at all.
+
+        A tree is names and hashes: to deflate it takes longer than to write it, and saves nothing
+        on the disk, where a small file fills a block of its own. A pack compresses it in the end.
+        """
         self._folder = str(folder)
         self._format = object_format
         self._level = level
@@ -103,7 +111,10 @@ class LooseFolder:
         Raises:
             GitError: the disk refuses it.
         """
-        self.put(oid, _deflated(b"%s %d\0%s" % (kind.encode(), len(data), data), self._level))
+        level = self._level
+        if level is None:
+            level = 0 if kind == "tree" and len(data) < _BLOCK else 1
+        self.put(oid, _deflated(b"%s %d\0%s" % (kind.encode(), len(data), data), level))
 
     def file_of(self, oid: Oid) -> bytes | None:
         """The whole file of an object, as ``put`` takes it; None if it does not lie here."""

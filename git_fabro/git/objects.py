@@ -48,7 +48,7 @@ class Objects:
         durable: Whether each new object and its folder are synced to disk at once.
         objects_dir: The objects folder, if it is not the common directory's.
         alternates: More objects folders, besides those that ``info/alternates`` names.
-        level: The zlib level of new objects.
+        level: The zlib level of new objects; None: as ``LooseFolder`` has it.
         lazy: The git program, where objects may be absent here and fetched when asked for.
         clock: Seconds, by which ``look_again`` tells two looks apart.
     """
@@ -61,7 +61,7 @@ class Objects:
         *,
         objects_dir: Path | None = None,
         alternates: tuple[Path, ...] = (),
-        level: int = 1,
+        level: int | None = None,
         lazy: Git | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -337,14 +337,14 @@ class Objects:
 
 def open_objects(repo: Repository) -> Objects:
     """The objects of a repository, as its configuration says: ``fabro.durable``, ``core.*``."""
-    level = repo.config("core.looseCompression") or repo.config("core.compression") or "1"
+    level = repo.config("core.looseCompression") or repo.config("core.compression") or ""
     return Objects(
         repo.common_dir,
         repo.object_format,
         repo.config_bool("fabro.durable"),
         objects_dir=repo.objects_dir,
         alternates=repo.alternates,
-        level=int(level) if level in _LEVELS else 1,
+        level=int(level) if level in _LEVELS else None,
         lazy=repo.git if repo.is_partial else None,
     )
 

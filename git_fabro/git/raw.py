@@ -36,7 +36,7 @@ class RawObjects:
         folders: tuple[Path, ...],
         object_format: str,
         *,
-        level: int,
+        level: int | None,
         durable: bool,
         lazy: Git | None,
         git_dir: Path,

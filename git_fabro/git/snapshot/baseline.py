@@ -58,17 +58,15 @@ def reconcile(root: Folder, index: IndexFile) -> tuple[dict[bytes, Known | None]
     for folder in list(root.walk()):
         for name in [name for name in folder.files if folder.path + name not in index.entries]:
             # Untracked now: the next listing tells whether it is ignored.
-            del folder.files[name]
+            folder.forget(name)
             folder.stat = None
-            folder.touch()
             other_names = True
     for path, entry in index.entries.items():
         parent, _, name = path.rpartition(b"/")
         folder = _entered(root, parent)
         known = folder.files.get(name)
         if known is None:
-            folder.files[name] = Known(None, b"%o" % entry.mode, entry.oid)
-            folder.touch()
+            folder.know(name, Known(None, b"%o" % entry.mode, entry.oid))
             other_names = True
         elif known.oid != entry.oid or int(known.mode, 8) != entry.mode:
             differing[path] = known

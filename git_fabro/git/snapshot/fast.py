@@ -27,7 +27,6 @@ from git_fabro.git.snapshot.entries import IndexFile, read_index
 from git_fabro.git.snapshot.folders import (
     LINKS,
     MTIME,
-    TREE,
     Folder,
     Known,
     Signature,
@@ -268,16 +267,13 @@ class FastEngine:
             handle = scan.open(folder)
             try:
                 for _, name in names:
-                    before = folder.files[name]
                     read = self._read_one(scan, folder, name, handle)
                     if read.stat is None:
                         notices.append(Notice("file_changing", _CHANGING, folder.path + name))
                     if read.stat is None or read.stat[LINKS] > 1:
                         self._rounds.look_always(folder, name)
                     settled = read.stat is not None and scan.is_settled(read.stat)
-                    folder.files[name] = read if settled else read._replace(stat=None)
-                    if (read.mode, read.oid) != (before.mode, before.oid):
-                        folder.touch()
+                    if folder.know(name, read if settled else read._replace(stat=None)):
                         changes[folder.path + name] = read
             finally:
                 os.close(handle)
@@ -297,15 +293,9 @@ class FastEngine:
     def _tree_of(self, folder: Folder) -> bytes:
         """The tree of a folder, ``b""`` where there is nothing to record."""
         if folder.tree is None:
-            rows = [(name, known.mode, known.oid) for name, known in folder.files.items()]
-            for name, below in folder.folders.items():
-                tree = self._tree_of(below)
-                if tree:
-                    rows.append((name + b"/", TREE, tree))
-            # A folder sorts as if its name ended in a slash. Source: tree.c, base_name_compare
-            rows.sort()
-            data = b"".join([b"%s %s\0%s" % (m, name.rstrip(b"/"), oid) for name, m, oid in rows])
-            folder.tree = bytes.fromhex(self._objects.write_tree_data(data)) if rows else b""
+            trees = {name: self._tree_of(below) for name, below in folder.folders.items()}
+            data = folder.entries(trees)
+            folder.tree = bytes.fromhex(self._objects.write_tree_data(data)) if data else b""
         return folder.tree
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from git_fabro.git.snapshot.ignore import FolderRules
@@ -30,6 +30,11 @@ class Known(NamedTuple):
     oid: bytes  # twenty bytes; empty: untracked so far, and not read yet
 
 
+def row(mode: bytes, name: bytes, oid: bytes) -> bytes:
+    """An entry of a tree."""
+    return b"%s %s\0%s" % (mode, name, oid)
+
+
 class Folder:
     """A folder of the work tree that is not ignored, or holds what is tracked all the same."""
 
@@ -41,6 +46,7 @@ class Folder:
         "name",
         "parent",
         "path",
+        "rows",
         "rules",
         "stat",
         "tree",
@@ -57,6 +63,8 @@ class Folder:
         self.folders: dict[bytes, Folder] = {}
         #: None: it is to be made anew. ``b""``: there is nothing to record.
         self.tree: bytes | None = None
+        #: The entries of the tree in its order, by their sort key; None: to be made anew.
+        self.rows: dict[bytes, bytes] | None = None
         #: The ``.gitignore`` and ``.gitattributes`` that lie here, recorded or not.
         self.guards: dict[bytes, Signature | None] = {}
         self.gitignore: bytes | None = None
@@ -73,15 +81,47 @@ class Folder:
         """What had this name is gone."""
         found = self.files.pop(name, None) or self.folders.pop(name, None)
         if found is not None:
+            self.rows = None
             self.touch()
+
+    def know(self, name: bytes, known: Known) -> bool:
+        """A file is as it was recorded now; whether the tree has another entry for it then."""
+        before = self.files.get(name)
+        self.files[name] = known
+        if before is not None and (known.mode, known.oid) == (before.mode, before.oid):
+            return False
+        if before is None or not before.oid:
+            self.rows = None
+        elif self.rows is not None:
+            self.rows[name] = row(known.mode, name, known.oid)
+        self.touch()
+        return True
 
     def enter(self, name: bytes) -> Folder:
         """The folder of this name, made if it is not known yet."""
         below = self.folders.get(name)
         if below is None:
             below = self.folders[name] = Folder(name, self)
+            self.rows = None
             self.touch()
         return below
+
+    def entries(self, trees: Mapping[bytes, bytes]) -> bytes:
+        """The tree of this folder; empty where there is nothing to record.
+
+        Args:
+            trees: Those of the folders in it, by name; ``b""``: nothing to record there.
+        """
+        below = {name + b"/": (name, tree) for name, tree in trees.items() if tree}
+        size = len(self.files) + len(below)
+        if self.rows is None or len(self.rows) != size or not below.keys() <= self.rows.keys():
+            rows = {name: row(one.mode, name, one.oid) for name, one in self.files.items()}
+            rows |= dict.fromkeys(below, b"")
+            # A folder sorts as if its name ended in a slash. Source: tree.c, base_name_compare
+            self.rows = dict(sorted(rows.items()))
+        for key, (name, tree) in below.items():
+            self.rows[key] = row(TREE, name, tree)
+        return b"".join(self.rows.values())
 
     def at(self, path: bytes) -> Folder | None:
         """The known folder at a path that ends in a slash, None if there is none."""

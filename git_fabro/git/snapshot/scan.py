@@ -342,9 +342,7 @@ class Scan:
         path = folder.path + name
         blob = self.seed.blob(path, seen, mode)
         if blob is not None:
-            if (mode, blob) != (known.mode, known.oid):
-                folder.touch()
-            folder.files[name] = Known(seen if self.is_settled(seen) else None, mode, blob)
+            folder.know(name, Known(seen if self.is_settled(seen) else None, mode, blob))
             return
         if self.largest_bytes is not None and found.st_size > self.largest_bytes:
             self._too_large(folder, name, known)
