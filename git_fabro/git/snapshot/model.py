@@ -53,3 +53,7 @@ class UncoveredError(GitError):
 
 def too_large(path: bytes) -> Notice:
     return Notice("file_excluded", "file is above fabro.maxFileSize, not recorded", path)
+
+
+def no_file(path: bytes) -> Notice:
+    return Notice("file_excluded", "device, pipe or socket in place of a file, not recorded", path)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import stat
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -27,7 +28,7 @@ from git_fabro.git.snapshot.index import (
     scan,
     without_stat,
 )
-from git_fabro.git.snapshot.model import Notice, Rules, Snapshot, too_large
+from git_fabro.git.snapshot.model import Notice, Rules, Snapshot, no_file, too_large
 
 #: How long another process's lock on the index is waited for.
 PATIENCE_S = 5.0
@@ -255,17 +256,29 @@ class ReferenceEngine:
         return notices + left_out
 
     def _add_tracked(self) -> list[Notice]:
-        notices: list[Notice] = []
-        kept: list[bytes] = []
-        if self._rules.largest_bytes is not None:
-            changed = self._run("ls-files", "-m", "-z").split(b"\0")[:-1]
-            kept = [name for name in dict.fromkeys(changed) if self._is_too_large(name)]
-            notices = [too_large(name) for name in kept]
+        changed = dict.fromkeys(self._run("ls-files", "-m", "-z").split(b"\0")[:-1])
+        notices = self._drop([name for name in changed if self._is_no_file(name)])
+        kept = [name for name in changed if self._is_too_large(name)]
+        notices += [too_large(name) for name in kept]
         # Names on standard input: a command line has a limit.
         lines = (b".", *(b":(exclude,literal,top)" + name for name in kept))
         options = ("--pathspec-from-file=-", "--pathspec-file-nul")
         self._run("add", "-u", "--sparse", *options, input=b"\0".join(lines))
         return notices
+
+    def _drop(self, names: Sequence[bytes]) -> list[Notice]:
+        """Forget tracked paths where git would refuse to record anything at all."""
+        if names:
+            paths = b"".join(name + b"\0" for name in names)
+            self._run("update-index", "--force-remove", "-z", "--stdin", input=paths)
+        return [no_file(name) for name in names]
+
+    def _is_no_file(self, name: bytes) -> bool:
+        try:
+            kind = os.lstat(os.path.join(os.fsencode(self._work_tree), name)).st_mode
+        except OSError:
+            return False
+        return not (stat.S_ISREG(kind) or stat.S_ISLNK(kind) or stat.S_ISDIR(kind))
 
     def _sorted_out(self, names: Iterable[bytes]) -> tuple[list[bytes], list[Notice]]:
         good: list[bytes] = []

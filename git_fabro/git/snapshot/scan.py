@@ -38,7 +38,7 @@ from git_fabro.git.snapshot.ignore import (
     UndecidedError,
     parse_patterns,
 )
-from git_fabro.git.snapshot.model import Notice, UncoveredError, too_large
+from git_fabro.git.snapshot.model import Notice, UncoveredError, no_file, too_large
 from git_fabro.git.snapshot.two import in_two
 
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -266,7 +266,8 @@ class Scan:
             self._gone(folder, name)
         if kind not in (stat.S_IFREG, stat.S_IFLNK):
             if name in folder.files:
-                raise UncoveredError("a tracked file became a device, a pipe or a socket")
+                self.notices.append(no_file(folder.path + name))
+                self._gone(folder, name)
             return
         if name not in folder.files and self._is_recorded(folder, name):
             folder.files[name] = Known(None, REGULAR, b"")

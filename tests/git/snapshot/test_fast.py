@@ -220,6 +220,25 @@ def test_a_pipe_is_no_file_and_does_not_hold_anything_up(repo: GitRepo, fast: En
     assert names(repo, fast(repo).record()) == ["a"]
 
 
+def test_a_pipe_in_place_of_a_tracked_file_is_told_of_and_left_out(
+    repo: GitRepo, fast: Engines
+) -> None:
+    repo.commit({"a": "1", "b": "2"})
+    engine = fast(repo)
+    engine.record()
+    (repo.path / "a").unlink()
+    os.mkfifo(repo.path / "a")
+
+    snapshot = engine.record()
+    again = ReferenceEngine(
+        open_repository(repo.path), repo.path / ".git/private.index", Rules()
+    ).record()
+
+    assert names(repo, snapshot) == ["b"]
+    assert [(one.code, one.path) for one in snapshot.notices] == [("file_excluded", b"a")]
+    assert (again.tree, again.notices) == (snapshot.tree, snapshot.notices)
+
+
 def test_a_damaged_object_is_written_anew_ob3(repo: GitRepo, fast: Engines) -> None:
     repo.commit({"a": "1"})
     engine = fast(repo)
@@ -246,10 +265,6 @@ _ODD: dict[str, Callable[[GitRepo], object]] = {
     "a split index": lambda repo: repo.git("update-index", "--split-index"),
     "refs/replace is in use": lambda repo: repo.git(
         "replace", repo.git("hash-object", "-w", "a"), repo.git("hash-object", "-w", "d/b")
-    ),
-    "a tracked file became a device, a pipe or a socket": lambda repo: (
-        (repo.path / "a").unlink(),
-        os.mkfifo(repo.path / "a"),
     ),
     "paths in the index marked assume-unchanged, skip-worktree or intent-to-add": (
         lambda repo: repo.git("update-index", "--assume-unchanged", "a")
