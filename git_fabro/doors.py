@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from git_fabro import operations
 from git_fabro.checkpoint import layout
@@ -20,11 +21,13 @@ from git_fabro.git.discover import Repository, in_progress, open_repository
 from git_fabro.git.objects import Objects, open_objects
 from git_fabro.git.program import Git
 from git_fabro.git.refs import Refs
-from git_fabro.git.snapshot.choose import Engine, choose_engine
 from git_fabro.git.snapshot.model import Notice
 from git_fabro.git.snapshot.reference import seed_index
 from git_fabro.operations import Operation, WorkTreeChange
 from git_fabro.trace import Patch, make_patch
+
+if TYPE_CHECKING:
+    from git_fabro.git.snapshot.choose import Engine
 
 _PATCH = (
     "diff-tree",
@@ -188,6 +191,9 @@ class Doors:
         Raises:
             GitError: a file cannot be read, or the disk refuses an object.
         """
+        # Imported here: a tenth of the start of every command that only looks.
+        from git_fabro.git.snapshot.choose import choose_engine
+
         seed_index(self.repository, index)
         engine = choose_engine(self.repository, self.objects, index)
         try:

@@ -31,6 +31,9 @@ Node = Annotated[
 File = Annotated[
     str | None, typer.Option("--file", metavar="NAME", help="a trace file, or one of the metadata")
 ]
+Verbose = Annotated[
+    bool, typer.Option("-v", "--verbose", help="and which engine takes the snapshots, and why")
+]
 Context = Annotated[
     str | None, typer.Option("--context", metavar="KEY", help="one value of the context")
 ]
@@ -58,6 +61,7 @@ def show(
     context: Context = None,
     color: options.Color = None,
     as_json: options.AsJson = False,
+    verbose: Verbose = False,
 ) -> int:
     """Show all of a run or a checkpoint."""
     place = naming.here()
@@ -73,8 +77,15 @@ def show(
     else:
         coloured = render.wants_colour(color, place.config("color.fabro", "color.ui"))
         pager.begin("show", place.doors)
-        _print(shown, coloured=coloured)
+        more = [("snapshots", _snapshots(place, shown))] if verbose else []
+        _print(shown, more, coloured=coloured)
     return 0
+
+
+def _snapshots(place: Here, shown: Shown) -> str:
+    if shown.whole.run_tip is None:
+        return "none, as the run is without Git"
+    return f"by {look.snapshots_by(place.doors, place.home, shown.whole.run)}"
 
 
 def _find(place: Here, words: list[str], option: str | None) -> Shown:
@@ -172,7 +183,7 @@ def _json(doors: Doors | None, shown: Shown) -> dict[str, object]:
     }
 
 
-def _print(shown: Shown, *, coloured: bool) -> None:
+def _print(shown: Shown, more: list[tuple[str, str]], *, coloured: bool) -> None:
     whole, state, made = shown.whole, shown.state, shown.whole.made_with
     reason = f": {whole.state.reason}" if whole.state.reason else ""
     rows = [
@@ -188,6 +199,7 @@ def _print(shown: Shown, *, coloured: bool) -> None:
         rows.append(("meta tip", whole.meta_tip or "none"))
     if shown.found is not None:
         rows += _checkpoint_rows(shown.found)
+    rows += more
     rows.append(("next", state.line.next_node_id or "nothing"))
     render.table(rows)
     render.out()

@@ -13,9 +13,10 @@ from git_fabro.checkpoint import codec, layout, message
 from git_fabro.checkpoint.model import Oid, RunId
 from git_fabro.doors import Doors
 from git_fabro.errors import FabroError, NotFoundError, RecordError
+from git_fabro.git.snapshot.model import ENGINE_NOTICE
 from git_fabro.rundir import RunDirectory
 from git_fabro.workflow import engine
-from git_fabro.workflow.records import NodeFinished, Record
+from git_fabro.workflow.records import NodeFinished, Record, RunNotice
 from git_fabro.workflow.state import BLOCKED, RUNNING, Json, RunState
 
 INTERRUPTED = "interrupted"
@@ -191,6 +192,16 @@ def records(doors: Doors | None, home: Path, run: RunId) -> Iterator[Record | St
         return
     for entry in seen.counted:
         yield entry.record
+
+
+def snapshots_by(doors: Doors | None, home: Path, run: RunId) -> str:
+    """Which engine records the work trees of a run, and why where it is not the fast one."""
+    said = "the fast engine"
+    for record in records(doors, home, run):
+        event = record.event if isinstance(record, Record) else None
+        if isinstance(event, RunNotice) and event.code == ENGINE_NOTICE:
+            said = event.message.removeprefix("snapshots by ")
+    return said
 
 
 class Watch:

@@ -51,6 +51,18 @@ NEWEST = "run <run> (the newest)\n"
 LOG = "hint: git log --first-parent fabro/run/<run>\n"
 
 
+def test_the_engine_of_the_snapshots_is_said_with_v(shell: Shell, repo: GitRepo) -> None:
+    shell("run", "two")
+    fast = WHOLE.replace("next  ", "snapshots    by the fast engine\nnext  ")
+    assert shell("show", "-v") == Typed(0, fast, NEWEST)
+
+    repo.commit({".gitattributes": "* text=auto\n"})
+    shell("run", "two")
+    shown = shell("show", "-v")
+
+    assert "snapshots    by git itself: '.gitattributes' sets text\n" in shown.out
+
+
 def test_a_run_is_shown_whole(shell: Shell) -> None:
     shell("run", "two")
 

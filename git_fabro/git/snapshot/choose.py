@@ -12,7 +12,7 @@ from git_fabro.git.discover import Repository
 from git_fabro.git.objects import Objects
 from git_fabro.git.snapshot.fast import FastEngine
 from git_fabro.git.snapshot.folders import Signature, signature_of
-from git_fabro.git.snapshot.model import Notice, Rules, Snapshot, UncoveredError
+from git_fabro.git.snapshot.model import ENGINE_NOTICE, Notice, Rules, Snapshot, UncoveredError
 from git_fabro.git.snapshot.reference import ReferenceEngine
 
 #: How many snapshots git takes before the fast engine is asked again without a sign.
@@ -72,19 +72,21 @@ class Engine:
                 self._refuse(exc)
                 refusal = exc.reason
             else:
-                self._by_fast, self.reason = taken.tree, "fast"
-                return taken
+                self._by_fast = taken.tree
+                return self._said("fast", "snapshots by the fast engine again", taken)
         if self._by_fast is not None:
             # What was tracked and how it was read is to be known to git too.
             self._fast.settle(self._by_fast)
             self._by_fast = None
         taken = self._reference.record()
-        reason = f"git: {refusal}"
-        if reason == self.reason:
+        return self._said(f"git: {refusal}", f"snapshots by git itself: {refusal}", taken)
+
+    def _said(self, reason: str, text: str, taken: Snapshot) -> Snapshot:
+        """The snapshot, with a notice if its engine is not the one that goes without saying."""
+        former, self.reason = self.reason or "fast", reason
+        if reason == former:
             return taken
-        self.reason = reason
-        said = Notice("snapshot_engine", f"snapshots by git itself: {refusal}")
-        return Snapshot(taken.tree, (said, *taken.notices))
+        return Snapshot(taken.tree, (Notice(ENGINE_NOTICE, text), *taken.notices))
 
     def _refused(self) -> str | None:
         if self._refusal is not None and self._refusal.counts():

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from git_fabro.checkpoint.model import Oid
 from git_fabro.errors import GitError
 
+#: The code of the notice that says which engine records from now on.
+ENGINE_NOTICE = "snapshot_engine"
+
 
 @dataclass(frozen=True, slots=True)
 class Notice:

@@ -43,9 +43,10 @@ def test_the_fast_engine_is_asked_again_once_its_hindrance_has_gone(repo: GitRep
     chosen.record()
     repo.write({".gitattributes": "# nothing\n"})
 
-    chosen.record()
+    taken = chosen.record()
 
     assert chosen.reason == "fast"
+    assert [one.message for one in taken.notices] == ["snapshots by the fast engine again"]
 
 
 def test_a_setting_that_a_node_makes_counts_for_its_own_snapshot(repo: GitRepo) -> None:
