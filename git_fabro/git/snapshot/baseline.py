@@ -3,13 +3,44 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from git_fabro.checkpoint.model import Oid
 from git_fabro.git.objects import Objects
-from git_fabro.git.snapshot.entries import IndexFile
-from git_fabro.git.snapshot.folders import Folder, Known
+from git_fabro.git.snapshot.entries import Entry, IndexFile
+from git_fabro.git.snapshot.folders import CTIME, INODE, MTIME, SIZE, Folder, Known, Signature
 from git_fabro.git.snapshot.model import UncoveredError
+
+# An entry this much younger than the index could have been read before its last change.
+_TICK_NS = 50_000_000
+_LOW = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """What an index knows of files that were not looked at yet, and when it was written."""
+
+    entries: Mapping[bytes, Entry] = field(default_factory=dict)
+    written_ns: int = 0
+    is_first: bool = False
+
+    def blob(self, path: bytes, found: Signature, mode: bytes) -> bytes | None:
+        """The blob of a file that looks as the index says; None: it is to be read."""
+        entry = self.entries.get(path)
+        # Times without fractions are those of a git that does not record them.
+        if entry is None or entry.ctime_ns % 1_000_000_000 == 0:
+            return None
+        young = max(entry.ctime_ns, entry.mtime_ns) >= self.written_ns - _TICK_NS
+        same = (
+            entry.ctime_ns == found[CTIME]
+            and entry.mtime_ns == found[MTIME]
+            and entry.inode == found[INODE] & _LOW
+            and entry.size == found[SIZE] & _LOW
+            and entry.mode == int(mode, 8)
+        )
+        return entry.oid if same and not young else None
 
 
 def seeded(index: IndexFile, top: Path, objects: Objects) -> Folder:

@@ -12,7 +12,7 @@ import operator
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from git_fabro.checkpoint.model import Oid
@@ -20,7 +20,7 @@ from git_fabro.errors import GitError
 from git_fabro.git.discover import Repository
 from git_fabro.git.objects import Objects
 from git_fabro.git.snapshot import statcache
-from git_fabro.git.snapshot.baseline import reconcile, seeded
+from git_fabro.git.snapshot.baseline import Seed, reconcile, seeded
 from git_fabro.git.snapshot.content import read_content
 from git_fabro.git.snapshot.cover import Cover
 from git_fabro.git.snapshot.entries import IndexFile, read_index
@@ -30,13 +30,14 @@ from git_fabro.git.snapshot.folders import (
     Folder,
     Known,
     Signature,
+    mode_of,
     signature_of,
 )
 from git_fabro.git.snapshot.ignore import PathGlobs, UndecidedError
 from git_fabro.git.snapshot.model import Notice, Rules, Snapshot, UncoveredError
 from git_fabro.git.snapshot.rounds import FEW_FILES, MISSED, Rounds
 from git_fabro.git.snapshot.runindex import VERSION, Changes, RunIndex
-from git_fabro.git.snapshot.scan import MovedError, Scan, Seed, mode_of
+from git_fabro.git.snapshot.scan import MovedError, Scan
 
 _TRIES = 5
 # Reading more files than these that were never read is git's, once.
@@ -85,6 +86,8 @@ class FastEngine:
         self._has_declined = False
         self._is_doubted = False
         self._is_index_other = False
+        self._is_new = False
+        self._told: set[Notice] = set()
         self._rounds = Rounds(repo.work_tree, few_files=few_files)
         self._set_index_to = set_index_to
         self._run_index: RunIndex | None = None
@@ -145,7 +148,8 @@ class FastEngine:
                 watch=self._rounds.watch,
             )
             if happened is None:
-                scan.everything(root, anew=anew)
+                # What came from a cache was ignored by rules that may be others by now.
+                scan.everything(root, anew=anew or self._is_new)
             else:
                 scan.some(root, happened)
             self._decline_many(scan)
@@ -156,9 +160,15 @@ class FastEngine:
         changes |= dict.fromkeys(scan.gone)
         if self._unsettled is not None:
             self._unsettled |= changes
-        self._seed, self._is_index_other = Seed(), False
+        self._seed, self._is_index_other, self._is_new = Seed(), False, False
         notices += self._rounds.end(happened, changes, root)
-        return Snapshot(tree, (*scan.notices, *notices))
+        return Snapshot(tree, tuple(self._untold([*scan.notices, *notices])))
+
+    def _untold(self, notices: list[Notice]) -> Iterator[Notice]:
+        for one in notices:
+            if one not in self._told:
+                self._told.add(one)
+                yield one
 
     def _open_top(self) -> int:
         try:
@@ -207,7 +217,10 @@ class FastEngine:
         if self._index_seen is None or _look(self._index) != self._index_seen:
             return False
         if self._run_index is None:
-            data = self._index.read_bytes()
+            try:
+                data = self._index.read_bytes()
+            except OSError:
+                return False
             if int.from_bytes(data[4:8]) != VERSION:
                 return False
             self._run_index = RunIndex(self._index, data)
@@ -237,10 +250,11 @@ class FastEngine:
         if self._root is None and seen is not None and not self._is_doubted:
             self._root = statcache.load(self._cache, seen)
             if self._root is not None:
-                self._index_seen, self._unsettled = seen, {}
+                self._index_seen, self._unsettled, self._is_new = seen, {}, True
                 return self._root
         index = self._read_index()
         if self._root is None:
+            self._is_new = True
             self._root = seeded(index, self._top, self._objects)
             written_ns = seen[MTIME] if seen is not None and not self._is_doubted else 0
             self._seed = Seed(index.entries, written_ns, is_first=not self._is_doubted)

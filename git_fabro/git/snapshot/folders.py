@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 import os
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -33,6 +34,15 @@ class Known(NamedTuple):
 def row(mode: bytes, name: bytes, oid: bytes) -> bytes:
     """An entry of a tree."""
     return b"%s %s\0%s" % (mode, name, oid)
+
+
+def mode_of(st_mode: int) -> bytes | None:
+    """The mode that a tree has for a file; None: not for a file of this kind."""
+    if stat.S_ISLNK(st_mode):
+        return SYMLINK
+    if not stat.S_ISREG(st_mode):
+        return None
+    return EXECUTABLE if st_mode & stat.S_IXUSR else REGULAR
 
 
 class Folder:

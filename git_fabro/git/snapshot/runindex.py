@@ -11,13 +11,16 @@ from __future__ import annotations
 import bisect
 import hashlib
 import os
+import random
 import struct
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from git_fabro.errors import BusyError, GitError
 from git_fabro.git.snapshot.folders import Known, signature_of
 from git_fabro.git.snapshot.index import lock_of
+from git_fabro.git.snapshot.reference import PATIENCE_S
 
 _FIXED = struct.Struct(">10I20sH")
 #: The one that is written here.
@@ -63,17 +66,14 @@ class RunIndex:
         """Put the index in the place of the one that is there.
 
         Raises:
-            BusyError: another process holds the index's lock.
+            BusyError: another process held the index's lock for longer than we wait.
             GitError: the disk refuses it.
         """
         head = struct.pack(">4sII", b"DIRC", VERSION, len(self._names))
         body = b"".join([head, *map(self._rows.__getitem__, self._names)])
         checksum = hashlib.sha1(body, usedforsecurity=False).digest()
         lock = lock_of(self._file)
-        try:
-            handle = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        except FileExistsError as exc:
-            raise BusyError(f"another process holds {lock.name}") from exc
+        handle = _locked(lock)
         try:
             with open(handle, "wb") as file:
                 file.write(body + checksum)
@@ -81,6 +81,19 @@ class RunIndex:
         except OSError as exc:
             lock.unlink(missing_ok=True)
             raise GitError(f"cannot write {self._file.name}: {exc.strerror}") from exc
+
+
+def _locked(lock: Path) -> int:
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        except FileExistsError as exc:
+            if time.monotonic() > deadline:
+                raise BusyError(f"another process holds {lock}") from exc
+        except OSError as exc:
+            raise GitError(f"cannot write {lock.name}: {exc.strerror}") from exc
+        time.sleep(random.uniform(0.005, 0.02))
 
 
 def _row(path: bytes, known: Known, file: bytes) -> bytes:

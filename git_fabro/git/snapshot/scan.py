@@ -16,19 +16,16 @@ from dataclasses import dataclass, field
 
 from git_fabro.errors import GitError
 from git_fabro.git.snapshot.attributes import check_attributes
+from git_fabro.git.snapshot.baseline import Seed
 from git_fabro.git.snapshot.content import read_guard
-from git_fabro.git.snapshot.entries import Entry
 from git_fabro.git.snapshot.folders import (
     CTIME,
-    EXECUTABLE,
-    INODE,
     MTIME,
     REGULAR,
-    SIZE,
-    SYMLINK,
     Folder,
     Known,
     Signature,
+    mode_of,
     signature_of,
 )
 from git_fabro.git.snapshot.ignore import (
@@ -45,9 +42,6 @@ _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _GUARDS = (b".gitignore", b".gitattributes")
 # What git refuses on some system or other. Source: path.c, is_ntfs_dotgit
 _DOT_GIT = re.compile(rb"(?i)(?:\.git|git~1)[ .]*(?:[:\\].*)?", re.DOTALL)
-# An entry this much younger than the index could have been read before its last change.
-_TICK_NS = 50_000_000
-_LOW = 0xFFFFFFFF
 _LARGEST_GUARD = 1 << 20
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 #: Above so many files two processes look at them.
@@ -56,31 +50,6 @@ MANY_FILES = 20_000
 
 class MovedError(Exception):
     """The work tree changed while it was being scanned: its folders are to be looked at again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Seed:
-    """What an index knows of files that were not looked at yet, and when it was written."""
-
-    entries: Mapping[bytes, Entry] = field(default_factory=dict)
-    written_ns: int = 0
-    is_first: bool = False
-
-    def blob(self, path: bytes, found: Signature, mode: bytes) -> bytes | None:
-        """The blob of a file that looks as the index says; None: it is to be read."""
-        entry = self.entries.get(path)
-        # Times without fractions are those of a git that does not record them.
-        if entry is None or entry.ctime_ns % 1_000_000_000 == 0:
-            return None
-        young = max(entry.ctime_ns, entry.mtime_ns) >= self.written_ns - _TICK_NS
-        same = (
-            entry.ctime_ns == found[CTIME]
-            and entry.mtime_ns == found[MTIME]
-            and entry.inode == found[INODE] & _LOW
-            and entry.size == found[SIZE] & _LOW
-            and entry.mode == int(mode, 8)
-        )
-        return entry.oid if same and not young else None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -143,10 +112,8 @@ class Scan:
         handle = self.open(folder)
         try:
             for name in names:
-                try:
-                    found = os.lstat(name, dir_fd=handle)
-                except (FileNotFoundError, NotADirectoryError):
-                    self._gone(folder, name)
+                found = self._lstat(folder, name, handle)
+                if found is None:
                     continue
                 self._place(folder, name, stat.S_IFMT(found.st_mode))
                 if name in folder.files:
@@ -325,12 +292,19 @@ class Scan:
                 os.close(handle)
 
     def _examine_now(self, folder: Folder, name: bytes, handle: int) -> None:
+        found = self._lstat(folder, name, handle)
+        if found is not None:
+            self._examine(folder, name, found)
+
+    def _lstat(self, folder: Folder, name: bytes, handle: int) -> os.stat_result | None:
+        """What a name looks like; None: it is gone, and that is known now."""
         try:
-            found = os.lstat(name, dir_fd=handle)
-        except (FileNotFoundError, NotADirectoryError):
-            self._gone(folder, name)
-            return
-        self._examine(folder, name, found)
+            return os.lstat(name, dir_fd=handle)
+        except OSError as exc:
+            if exc.errno not in _GONE:
+                raise self._failed(folder, exc) from exc
+        self._gone(folder, name)
+        return None
 
     def _examine(self, folder: Folder, name: bytes, found: os.stat_result) -> None:
         """One file that is not known to be as it was: by the index it may be, else it is read."""
@@ -358,15 +332,6 @@ class Scan:
             del folder.files[name]
             # It may shrink without its folder's time changing.
             folder.stat = None
-
-
-def mode_of(st_mode: int) -> bytes | None:
-    """The mode that a tree has for a file; None: not for a file of this kind."""
-    if stat.S_ISLNK(st_mode):
-        return SYMLINK
-    if not stat.S_ISREG(st_mode):
-        return None
-    return EXECUTABLE if st_mode & stat.S_IXUSR else REGULAR
 
 
 def _differing(top: int, folders: Sequence[Folder]) -> list[tuple[int, list[bytes]]]:

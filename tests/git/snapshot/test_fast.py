@@ -202,15 +202,48 @@ def test_a_file_above_the_limit_is_told_of_and_left_as_it_was(repo: GitRepo, fas
     repo.write({"grows": "x" * 11, "new": "y" * 11})
     engine = fast(repo, Rules(largest_bytes=10))
 
-    first = engine.record()
+    first, again = engine.record(), engine.record()
     repo.write({"new": "small"})
     second = engine.record()
 
     assert sorted(one.path for one in first.notices) == [b"grows", b"new"]
     assert {one.code for one in first.notices} == {"file_excluded"}
+    assert again.notices == ()
     assert names(repo, first) == ["grows"]
     assert repo.git("show", f"{first.tree}:grows") == "1"
     assert names(repo, second) == ["grows", "new"]
+
+
+def test_rules_that_changed_while_nobody_looked_count_at_once(repo: GitRepo, fast: Engines) -> None:
+    repo.commit({"a": "1", "d/b": "2"})
+    (repo.path / ".git/info/exclude").write_text("*.log\n")
+    repo.write({"x.log": "ignored", "d/y.log": "ignored"})
+    first = fast(repo)
+    first.settle(first.record().tree)
+    first.close()
+    (repo.path / ".git/info/exclude").unlink()
+
+    assert names(repo, fast(repo).record()) == ["a", "d/b", "d/y.log", "x.log"]
+
+
+def test_an_index_lock_that_is_held_for_a_moment_is_waited_for(
+    repo: GitRepo, fast: Engines
+) -> None:
+    repo.commit({"a": "1"})
+    engine = fast(repo)
+    repo.write({"a": "2"})
+    tree = engine.record().tree
+    lock = repo.path / ".git/private.index.lock"
+    lock.touch()
+    timer = threading.Timer(0.2, lock.unlink)
+    timer.start()
+
+    engine.settle(tree)
+
+    timer.join()
+    variables = os.environ | {"GIT_INDEX_FILE": str(repo.path / ".git/private.index")}
+    done = subprocess.run(["git", "write-tree"], cwd=repo.path, env=variables, capture_output=True)
+    assert done.stdout.decode().strip() == tree
 
 
 def test_a_pipe_is_no_file_and_does_not_hold_anything_up(repo: GitRepo, fast: Engines) -> None:
