@@ -6,13 +6,14 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from git_fabro import operations
 from git_fabro.checkpoint import layout
+from git_fabro.checkpoint.message import trailers_of
 from git_fabro.checkpoint.model import Commit, Identity, Move, Oid, RunId, TreeEntry
 from git_fabro.checkpoint.secrets import Mask
 from git_fabro.errors import RequestError
@@ -180,9 +181,17 @@ class Doors:
         assert work.engine is not None
         work.engine.set_index_to(self.objects.tree_of(work.tip.oid))
 
-    def _git(self, work: WorkTree, *args: str) -> bytes:
+    def _git(
+        self, work: WorkTree, *args: str, input: bytes = b"", ok: tuple[int, ...] = (0,)
+    ) -> bytes:
         return self.git.run(
-            args, cwd=work.path, git_dir=work.git_dir, work_tree=work.path, index=work.index
+            args,
+            cwd=work.path,
+            git_dir=work.git_dir,
+            work_tree=work.path,
+            index=work.index,
+            input=input,
+            ok=ok,
         )
 
     def snapshot_of_user(self, index: Path) -> Oid:
@@ -292,13 +301,59 @@ class Doors:
         Raises:
             GitError: it cannot be saved; nothing may be overwritten then.
         """
-        staged = self._index_commit(work, by, when)
-        tree, _ = self.snapshot(work)
-        state = self._state_commit(work.tip.oid, tree, staged, by, when)
+        state, _ = self.save_work_tree(work, by, when)
         change = WorkTreeChange(name=f"run {run}", before=state, after=after)
         operation = Operation(id=fresh_ulid(), command=command, work_tree=change)
         operations.record(self.objects, self.refs, operation, by=by, when=when)
         return state
+
+    def save_work_tree(self, work: WorkTree, by: Identity, when: int) -> tuple[Oid, Oid]:
+        """A commit of all that a work tree holds, staged and unstaged apart; and its tree.
+
+        Raises:
+            GitError: it cannot be saved; nothing may be overwritten then.
+        """
+        staged = self._index_commit(work, by, when)
+        tree, _ = self.snapshot(work)
+        return self._state_commit(work.tip.oid, tree, staged, by, when), tree
+
+    def untrack(self, work: WorkTree, paths: Sequence[bytes]) -> None:
+        """Takes paths out of an index; their files stay, as untracked ones.
+
+        Raises:
+            GitError: git refuses.
+        """
+        if paths:
+            names = b"".join(path + b"\0" for path in paths)
+            self._git(work, "update-index", "--force-remove", "-z", "--stdin", input=names)
+
+    def restore_index(self, work: WorkTree, state: Oid) -> None:
+        """Puts a saved index back; the files are those of the state already.
+
+        Raises:
+            GitError: git refuses.
+        """
+        named = trailers_of(self.objects.read_commit(state).message).get(layout.TRAILER_INDEX)
+        if named is None:
+            return
+        saved = Oid(named)
+        staged = self.objects.entry_at(saved, "staged")
+        self._git(work, "read-tree", "--empty" if staged is None else staged.oid)
+        lines = b"".join(self._unmerged(saved))
+        if lines:
+            self._git(work, "update-index", "-z", "--index-info", input=lines)
+        self._git(
+            work, "update-index", "-q", "--unmerged", "--ignore-missing", "--refresh", ok=(0, 1)
+        )
+
+    def _unmerged(self, saved: Oid) -> Iterator[bytes]:
+        empty = self.objects.write_tree({})
+        for stage in ("1", "2", "3"):
+            entry = self.objects.entry_at(saved, stage)
+            for change in self.objects.diff(empty, entry.oid) if entry is not None else ():
+                assert change.new is not None
+                head = f"{change.new.mode:o} {change.new.oid} {stage}\t".encode()
+                yield head + change.path + b"\0"
 
     def _index_commit(self, work: WorkTree, by: Identity, when: int) -> Oid:
         """The index as a commit: its entries below ``staged/`` and, unmerged, ``1/ 2/ 3/``."""
@@ -306,7 +361,7 @@ class Doors:
         return self.objects.write_commit(_commit(tree, (), by, when, "index\n"))
 
     def _state_commit(self, head: Oid, tree: Oid, index: Oid, by: Identity, when: int) -> Oid:
-        text = f"work tree\n\nFabro-Index: {index}\n"
+        text = f"work tree\n\n{layout.TRAILER_INDEX}: {index}\n"
         return self.objects.write_commit(_commit(tree, (head, index), by, when, text))
 
 

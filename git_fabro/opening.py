@@ -77,7 +77,7 @@ def begin(doors: Doors | None, new: NewRun, directory: RunDirectory, session: Se
         GitError: the repository refuses.
     """
     run = RunId(new.created.run_id)
-    log = _log(doors, run, directory, session, new.namespace, new.identity)
+    log = new_log(doors, run, directory, session, new.namespace, new.identity)
     log.required = new.required
     _write_copies(doors, directory, new)
     if doors is None or new.base is None:
@@ -165,7 +165,7 @@ def _write_copies(doors: Doors | None, directory: RunDirectory, new: NewRun) -> 
     directory.write(layout.GRAPH, new.graph_source)
 
 
-def _log(
+def new_log(
     doors: Doors | None,
     run: RunId,
     directory: RunDirectory,
@@ -173,6 +173,7 @@ def _log(
     namespace: layout.Namespace,
     identity: GitIdentity,
 ) -> RunLog:
+    """A log that stands nowhere yet, and holds no lease."""
     return RunLog(
         doors=doors,
         run=run,
@@ -199,7 +200,7 @@ def take(
     former = _holder(doors, run)
     token = _take_lease(doors, run, session, take_over=take_over)
     seen = reading.view(doors, run, directory)
-    log = _log(doors, run, directory, session, seen.tips.namespace, _identity(doors, seen))
+    log = new_log(doors, run, directory, session, seen.tips.namespace, _identity(doors, seen))
     _stand_at(log, seen, token)
     _mend_refs(log, seen)
     _mend_journal(log, seen)
@@ -351,7 +352,7 @@ def take_journal(run: RunId, directory: RunDirectory, session: Session) -> tuple
     identity = GitIdentity(name="Fabro", email="noreply@fabro.sh")
     read = journal.read(directory.journal)
     state = engine.replay(entry.record for entry in read.entries)
-    log = _log(None, run, directory, session, "heads", identity)
+    log = new_log(None, run, directory, session, "heads", identity)
     log.lock_directory()
     log.state = state
     log.last_at = read.entries[-1].record.at if read.entries else ""

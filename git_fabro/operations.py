@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from git_fabro.checkpoint import codec, layout
-from git_fabro.checkpoint.model import Commit, Identity, Move, Oid, zero
-from git_fabro.errors import StaleRefError
+from git_fabro.checkpoint.model import Commit, Identity, Move, Oid, parse_oid, zero
+from git_fabro.errors import RecordError, StaleRefError
 from git_fabro.git.objects import Objects
 from git_fabro.git.refs import Refs
 from git_fabro.workflow.engine import stamp_of
@@ -72,6 +72,65 @@ def record(
                 raise
             continue
         return entry
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An operation as the log holds it; ``at`` is RFC 3339."""
+
+    operation: Operation
+    at: str
+
+
+def entries(objects: Objects, refs: Refs) -> Iterator[Entry]:
+    """The operation log, newest first.
+
+    Raises:
+        RecordError: an entry does not parse.
+    """
+    tip = refs.read(layout.OPS_REF)
+    for oid in objects.history(tip) if tip is not None else ():
+        where = f"operation {oid[:12]}"
+        data = objects.blob_at(oid, "operation.json")
+        if data is None:
+            # The first entry has no former one: its first parent is a tip that it moved away from.
+            return
+        try:
+            yield _from_json(codec.parse_json(data, where))
+        except (KeyError, TypeError, ValueError) as exc:
+            raise RecordError(f"not an operation: {where}") from exc
+
+
+def _from_json(value: Json) -> Entry:
+    if not isinstance(value, dict):
+        raise TypeError(value)
+    listed, change = value["refs"], value["work_tree"]
+    if not isinstance(listed, list):
+        raise TypeError(listed)
+    undoes = value["undoes"]
+    operation = Operation(
+        id=str(value["id"]),
+        command=str(value["command"]),
+        moves=tuple(_move(one) for one in listed),
+        work_tree=_change(change) if isinstance(change, dict) else None,
+        undoes=None if undoes is None else str(undoes),
+    )
+    return Entry(operation, str(value["at"]))
+
+
+def _move(value: Json) -> Move:
+    if not isinstance(value, dict):
+        raise TypeError(value)
+    return Move(str(value["ref"]), parse_oid(str(value["old"])), parse_oid(str(value["new"])))
+
+
+def _change(value: Mapping[str, Json]) -> WorkTreeChange:
+    before, after = value["before"], value["after"]
+    return WorkTreeChange(
+        name=str(value["name"]),
+        before=None if before is None else parse_oid(str(before)),
+        after=None if after is None else parse_oid(str(after)),
+    )
 
 
 def _commit(

@@ -23,6 +23,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "adoption",
         "blobs",
         "doors",
+        "forking",
         "gates",
         "journal",
         "lease",

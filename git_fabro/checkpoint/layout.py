@@ -37,6 +37,7 @@ TRAILER_SEQ = "Fabro-Seq"
 TRAILER_STATUS = "Fabro-Status"
 TRAILER_DURATION = "Fabro-Duration"
 TRAILER_USAGE = "Fabro-Usage"
+TRAILER_INDEX = "Fabro-Index"
 
 TRACE_LIMIT_BYTES = 512 * 1024
 OFFLOAD_BYTES = 100 * 1024
@@ -108,6 +109,14 @@ def lease_ref(run: RunId) -> str:
 def branch_ref(run: RunId, branch: str) -> str:
     """The ref of a parallel branch: ``refs/fabro/parallel/<run>/split@1/api``."""
     return f"{PARALLEL_PREFIX}{run}/{branch}"
+
+
+def run_of(ref: str) -> RunId | None:
+    """The run whose run or metadata branch a ref is; None for any other ref."""
+    for prefix in (RUN_PREFIX, META_PREFIX, HIDDEN_META_PREFIX):
+        if ref.startswith(prefix) and is_run_id(ref.removeprefix(prefix)):
+            return RunId(ref.removeprefix(prefix))
+    return None
 
 
 def refs_of(run: RunId) -> tuple[str, ...]:

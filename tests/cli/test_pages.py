@@ -30,6 +30,9 @@ def test_there_is_a_page_for_each_command_and_no_other() -> None:
     }
 
 
+_SUBCOMMANDS = {"op": ["log", "show"], "workflow": ["list", "create"]}
+
+
 @pytest.mark.parametrize("command", start.COMMANDS)
 def test_a_command_has_a_page_a_test_file_and_a_place_in_the_first_page(command: str) -> None:
     assert f".Nm git fabro {command}" in _page(command).read_text()
@@ -41,7 +44,7 @@ def test_a_command_has_a_page_a_test_file_and_a_place_in_the_first_page(command:
 def test_a_page_knows_the_options_of_its_command_and_no_others(
     outside: Shell, command: str
 ) -> None:
-    words = ["list", "create"] if command == "workflow" else [""]
+    words = _SUBCOMMANDS.get(command, [""])
     summaries = [outside.exactly(*f"{command} {word}".split(), "-h") for word in words]
     rows = [row for typed in summaries for row in typed.out.split("\n") if row[:5] == "    -"]
     left = " ".join(re.split(r"\s{2,}", row.strip())[0] for row in rows)

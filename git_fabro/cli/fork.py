@@ -1,0 +1,41 @@
+"""``git fabro fork``: a new run from a checkpoint of another one."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from git_fabro.cli import driving, history, naming, options, render
+from git_fabro.jobs.history import fork as job
+
+Goal = Annotated[str | None, typer.Option("--goal", metavar="TEXT", help="another goal")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command(context_settings=options.SETTINGS)(fork)
+
+
+def fork(
+    words: history.Words = None,
+    run: options.RunOption = None,
+    goal: Goal = None,
+    labels: options.Labels = None,
+    show_list: history.List = False,
+    as_json: options.AsJson = False,
+) -> int:
+    """Make a new run from a checkpoint, by default the last; prints its id."""
+    here = naming.here()
+    name, text = naming.run_and_target(here, words or [], run, "fork")
+    if show_list:
+        return history.timeline(here, name)
+    target = history.target_of(here, name, text or "@-1")
+    pairs = driving.pairs(labels, "--label")
+    made = job.fork(history.place_of(here, name), here.home, target, goal=goal, labels=pairs)
+    if as_json:
+        parent = {"run": name, "ordinal": target.ordinal}
+        render.document({"run_id": made, "parent": parent})
+    else:
+        render.out(made)
+        render.hint(f"git fabro resume {made}")
+    return 0

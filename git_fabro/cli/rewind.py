@@ -1,0 +1,103 @@
+"""``git fabro rewind``: a run back to one of its checkpoints."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from git_fabro.cli import history, naming, options, render
+from git_fabro.doors import shown_path
+from git_fabro.errors import RequestError
+from git_fabro.jobs.history import rewind as job
+from git_fabro.jobs.history.rewind import Plan
+
+DryRun = Annotated[bool, typer.Option("-n", "--dry-run", help="print the plan and its hash only")]
+PlanHash = Annotated[
+    str | None, typer.Option("--plan", metavar="HASH", help="do just the plan with this hash")
+]
+Yes = Annotated[bool, typer.Option("-y", "--yes", help="do not ask")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command(context_settings=options.SETTINGS)(rewind)
+
+
+def rewind(
+    words: history.Words = None,
+    run: options.RunOption = None,
+    dry_run: DryRun = False,
+    plan: PlanHash = None,
+    yes: Yes = False,
+    show_list: history.List = False,
+    as_json: options.AsJson = False,
+) -> int:
+    """Put a run and its work tree back to a checkpoint; undo takes it back."""
+    here = naming.here()
+    name, text = naming.run_and_target(here, words or [], run, "rewind")
+    if text is None or show_list:
+        return history.timeline(here, name)
+    place, wanted = history.place_of(here, name), history.target_of(here, name, text)
+    planned = job.plan(place, wanted)
+    if plan is not None and plan != planned.hash:
+        raise RequestError(
+            f"the plan is another one by now: {planned.hash}",
+            hint=f"git fabro rewind -n {name} {text}",
+        )
+    if dry_run:
+        _show(planned, as_json=as_json)
+        return 0
+    if planned.unsaved and plan is None and not yes and not _is_agreed(planned):
+        return 1
+    operation = job.rewind(place, planned)
+    _tell(name, planned, operation, as_json=as_json)
+    return 0
+
+
+def _is_agreed(planned: Plan) -> bool:
+    """Whether the person at the terminal wants it, as work that is in no commit is replaced.
+
+    Raises:
+        RequestError: there is nobody to ask.
+    """
+    for text in _lines(planned):
+        render.say(text)
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise RequestError(
+            f"{len(planned.unsaved)} changes that are in no commit would be replaced",
+            hint="git fabro rewind -y; git fabro undo brings them back",
+        )
+    render.say("Replace these changes? They can be brought back by undo. [y/N]")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _lines(planned: Plan) -> list[str]:
+    lines = [f"{move.ref}: {move.old[:12]} -> {move.new[:12]}" for move in planned.moves]
+    if planned.work is None:
+        return [*lines, "the run has no work tree"]
+    unsaved = set(planned.unsaved)
+    for verb, paths in (("write", planned.write), ("delete", planned.delete)):
+        for path in paths:
+            mark = " (changes that are in no commit)" if path in unsaved else ""
+            lines.append(f"{verb} {shown_path(path)}{mark}")
+    return [*lines, *(f"keep {shown_path(path)}: {job.UNKNOWN}" for path in planned.keep)]
+
+
+def _show(planned: Plan, *, as_json: bool) -> None:
+    if as_json:
+        render.document(planned.to_json())
+        return
+    for text in _lines(planned):
+        render.out(render.line(text))
+    render.out(f"plan {planned.hash}")
+
+
+def _tell(run: str, planned: Plan, operation: str, *, as_json: bool) -> None:
+    if as_json:
+        render.document({"run_id": run, "operation": operation, **planned.to_json()})
+        return
+    render.out(f"rewound {run} to @{planned.target.ordinal}")
+    files = f"{len(planned.write)} written, {len(planned.delete)} deleted"
+    render.out(f"work tree: {files}" if planned.work else "refs only: the run has no work tree")
+    render.hint(f"git fabro resume {run}; git fabro undo")

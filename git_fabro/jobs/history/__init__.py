@@ -1,0 +1,1 @@
+"""Going back: ``rewind`` a run to a checkpoint, and take operations back (``undo``)."""
