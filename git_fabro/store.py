@@ -21,9 +21,9 @@ from git_fabro.checkpoint.message import (
     CheckpointTrailers,
     checkpoint_message,
     meta_message,
-    notes_of,
 )
 from git_fabro.checkpoint.model import Commit, Identity, Move, Oid, RunId, zero
+from git_fabro.checkpoint.note import notes_of
 from git_fabro.checkpoint.secrets import Mask
 from git_fabro.doors import Doors, Tip, WorkTree
 from git_fabro.errors import ConflictError, FabroError, GitError, RecordError
