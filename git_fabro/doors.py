@@ -16,7 +16,7 @@ from git_fabro.checkpoint import layout
 from git_fabro.checkpoint.message import trailers_of
 from git_fabro.checkpoint.model import Commit, Identity, Move, Oid, RunId, TreeEntry
 from git_fabro.checkpoint.secrets import Mask
-from git_fabro.errors import RequestError
+from git_fabro.errors import GitError, RequestError
 from git_fabro.git import notes, packing
 from git_fabro.git.discover import Repository, in_progress, open_repository
 from git_fabro.git.objects import Objects, open_objects
@@ -30,6 +30,7 @@ from git_fabro.trace import Patch, make_patch
 if TYPE_CHECKING:
     from git_fabro.git.snapshot.choose import Engine
 
+_TRIES = 5
 _PATCH = (
     "diff-tree",
     "-r",
@@ -225,8 +226,17 @@ class Doors:
         """
         if self.objects.tree_of(tip) == tree:
             return Patch()
-        printed = self.git.run((*_PATCH, tip, tree), git_dir=self.repository.git_dir)
-        return make_patch(printed, mask)
+        return make_patch(self._printed_patch(tip, tree), mask)
+
+    def _printed_patch(self, tip: Oid, tree: Oid) -> bytes:
+        for _ in range(_TRIES):
+            try:
+                return self.git.run((*_PATCH, tip, tree), git_dir=self.repository.git_dir)
+            except GitError:
+                # No ref names the tree yet, so a gc may just have taken some of it. traps: OB11
+                if not self.objects.bring_back():
+                    raise
+        return self.git.run((*_PATCH, tip, tree), git_dir=self.repository.git_dir)
 
     def set_files(self, work: WorkTree, tree: Oid) -> None:
         """Turns a work tree that holds its tip into another tree; ignored files stay.
@@ -270,18 +280,26 @@ class Doors:
                 when=when,
             )
 
-    def pack(self, run: RunId, base: Oid | None, *, log: Path) -> None:
-        """Packs the loose objects of a run that lie above its base, in the background.
+    def pack(self, run: RunId, base: Oid | None, *, log: Path | None = None) -> None:
+        """Packs the loose objects of a run that lie above its base.
+
+        Args:
+            run: Whose refs are asked.
+            base: Where its branch began; None: in nothing.
+            log: Pack in the background, and say there what went wrong; None: now.
 
         Raises:
-            GitError: it could not be started.
+            GitError: git refuses, or could not be started.
         """
         if base is not None:
             commit = self.objects.read_commit(base)
             if commit.subject == f"fabro({run}): base":
                 # Of the user's changes that a run began with, the commit is the run's own.
                 base = commit.parents[0] if commit.parents else None
-        packing.start_packing(self.repository, layout.refs_of(run), base=base, log=log)
+        if log is None:
+            packing.pack_loose(self.repository, layout.refs_of(run), base=base)
+        else:
+            packing.start_packing(self.repository, layout.refs_of(run), base=base, log=log)
 
     def keep_left(self, command: str, move: Move, by: Identity, when: int) -> None:
         """Records in the operation log that a ref was left, so that its old tip stays reachable."""

@@ -274,12 +274,13 @@ class RunLog:
         self._notes |= notes_of(self.run, record, run, meta)
         self.write_derived()
         if self.unpacked >= PACK_EVERY:
-            self.pack()
+            self.pack(beside=True)
 
-    def pack(self) -> None:
-        """Has what lies loose of the run packed, beside it; that this failed is only said.
+    def pack(self, *, beside: bool = False) -> None:
+        """Has what lies loose of the run packed; that this failed is only said.
 
-        To be called once no more is written, and called here on the way of a long run.
+        At the end of a drive it is waited for: whoever looks at the repository then, with git fsck
+        too, is not met by files that go. On the way of a long run it is done ``beside`` it.
         """
         if self.doors is None or self.meta_tip is None:
             return
@@ -289,7 +290,8 @@ class RunLog:
         self.unpacked = 0
         try:
             base = reading.base_of(self.doors, self.meta_tip)
-            self.doors.pack(self.run, base, log=self.directory.path / "packing.log")
+            log = self.directory.path / "packing.log" if beside else None
+            self.doors.pack(self.run, base, log=log)
         except (GitError, RecordError) as exc:
             self.tell("packing_failed", f"the run's objects stay loose: {exc.message}")
 
