@@ -30,7 +30,7 @@ from git_fabro.git.snapshot.reference import ReferenceEngine, seed_index
 from git_fabro.git.snapshot.rounds import FEW_FILES
 from tests.bench.pairs import Row, compare, timed
 
-SIZES = (1_000, 10_000)
+SIZES = (1_000, 10_000, 100_000)
 CHANGES = (1, 10, 100)
 _IN_A_FOLDER = 100
 _REF = "refs/fabro/checkpoint/bench"
