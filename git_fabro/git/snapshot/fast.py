@@ -18,6 +18,7 @@ from pathlib import Path
 from git_fabro.checkpoint.model import Oid
 from git_fabro.errors import GitError
 from git_fabro.git.discover import Repository
+from git_fabro.git.encoding import object_name
 from git_fabro.git.objects import Objects
 from git_fabro.git.snapshot import statcache
 from git_fabro.git.snapshot.baseline import Seed, reconcile, seeded
@@ -85,6 +86,7 @@ class FastEngine:
         self._seed = Seed()
         self._has_declined = False
         self._is_doubted = False
+        self._writes_all = False
         self._is_index_other = False
         self._is_new = False
         self._told: set[Notice] = set()
@@ -194,8 +196,12 @@ class FastEngine:
                 return count
             # What was known by the index alone: all files are read.
             self.forget()
-            self._is_doubted = True
-            if self.record().tree != tree:
+            self._is_doubted = self._writes_all = True
+            try:
+                same = self.record().tree == tree
+            finally:
+                self._writes_all = False
+            if not same:
                 break
         raise GitError(f"an object of the snapshot is gone: {gone}", hint="git fsck")
 
@@ -298,7 +304,13 @@ class FastEngine:
         mode = mode_of(content.mode) if content is not None else None
         if content is None or mode is None:
             raise scan.moved(folder)
-        return Known(content.stat, mode, bytes.fromhex(self._objects.write_blob(content.data)))
+        oid = object_name("blob", content.data, self._objects.object_format)
+        if self._writes_all:
+            self._objects.write_blob(content.data)
+        elif bytes.fromhex(oid) != folder.files[name].oid:
+            # What was recorded under this name already is in the repository, as a ref reaches it.
+            self._objects.write_new_blob(content.data)
+        return Known(content.stat, mode, bytes.fromhex(oid))
 
     def _tree(self, root: Folder) -> Oid:
         tree = self._tree_of(root)

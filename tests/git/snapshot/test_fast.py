@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from git_fabro.checkpoint.model import Oid
 from git_fabro.errors import GitError
 from git_fabro.git.discover import open_repository
 from git_fabro.git.objects import open_objects
@@ -285,6 +286,25 @@ def test_a_damaged_object_is_written_anew_ob3(repo: GitRepo, fast: Engines) -> N
 
     assert repo.git("show", f"{tree}:b") == "content"
     repo.fsck()
+
+
+def test_a_blob_that_only_an_index_named_is_made_again_after_a_prune(
+    repo: GitRepo, fast: Engines
+) -> None:
+    repo.commit({"a": "1"})
+    engine = fast(repo)
+    repo.write({"b": "staged by a node"})
+    variables = os.environ | {"GIT_INDEX_FILE": str(repo.path / ".git/private.index")}
+    subprocess.run(["git", "add", "b"], cwd=repo.path, env=variables, check=True)
+    os.utime(repo.path / ".git/private.index", (2**31, 2**31))
+    tree = engine.record().tree
+    repo.git("prune", "--expire=now")
+    assert "missing" in repo.git("cat-file", "--batch-check", stdin=b"%s:b" % tree.encode())
+
+    made = engine.look_again(Oid(repo.git("rev-parse", "HEAD^{tree}")), tree)
+
+    assert made >= 1
+    assert repo.git("show", f"{tree}:b") == "staged by a node"
 
 
 _ODD: dict[str, Callable[[GitRepo], object]] = {
