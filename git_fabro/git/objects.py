@@ -186,6 +186,10 @@ class Objects:
         """A commit, whoever wrote it; raises as ``read_blob`` does."""
         return parse_commit(self._read("commit", oid))
 
+    def commit_data(self, oid: Oid) -> bytes:
+        """The bytes of a commit, for those who need little of it; raises as ``read_blob`` does."""
+        return self._read("commit", oid)
+
     def tree_of(self, oid: Oid) -> Oid:
         """The tree of a commit, or the tree itself."""
         kind, data = self._raw.read(oid)
