@@ -69,7 +69,9 @@ def undo(
         LeasedError: a run that it touches is being driven.
     """
     rows = logged(doors)
-    able = [row for row in rows if row.operation.undoes is None and not row.undone]
+    undos = _undos(rows)
+    # The last step may have been a redo: taking that back gives what was there just before it.
+    able = [row for row in rows if row.operation.id not in undos and not row.undone]
     if which is None:
         if not able:
             raise NothingError("nothing to undo")
@@ -149,8 +151,8 @@ def _take_back(
             change = WorkTreeChange(
                 name=operation.work_tree.name, before=before, after=operation.work_tree.before
             )
-    word = "redo" if operation.undoes is not None else "undo"
-    command = f"{word} {operation.command.removeprefix('undo ')}"
+    word = "redo" if operation.command.startswith("undo ") else "undo"
+    command = f"{word} {operation.command.removeprefix('undo ').removeprefix('redo ')}"
     entry = Operation(
         id=fresh_ulid(), command=command, moves=tuple(moves), work_tree=change, undoes=operation.id
     )
