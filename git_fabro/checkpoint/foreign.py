@@ -35,7 +35,7 @@ _COUNT = re.compile(r"[0-9]{1,9}\Z")
 class RunCommit:
     """What the commit of a checkpoint says of itself; ``named`` is its meta commit, if it has one.
 
-    ``is_ours`` is whether it counts itself, as git-fabro's commits do and Fabro's never.
+    ``is_ours`` is whether it counts its visit, as git-fabro's commits do and Fabro's never.
     """
 
     run: str
@@ -68,8 +68,14 @@ def parse_run_commit(message: str, run: str | None = None) -> RunCommit | None:
         status=match["status"],
         completed=int(completed),
         named=Oid(named) if _OID.match(named) else None,
-        is_ours="Ordinal" in block,
+        is_ours="Visit" in block,
     )
+
+
+def is_of_run(message: str, run: str) -> bool:
+    """Whether a commit is one of a run's, a checkpoint or what a parallel node leaves beside it."""
+    match = _SUBJECT.match(message.partition("\n")[0])
+    return match is not None and match["run"] == run
 
 
 def _block_after_subject(body: str) -> dict[str, str]:

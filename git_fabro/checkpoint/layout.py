@@ -10,7 +10,10 @@ from git_fabro.errors import RequestError
 
 Namespace = Literal["heads", "hidden"]
 
+HEADS, REMOTES = "refs/heads/", "refs/remotes/"
 RUN_PREFIX = "refs/heads/fabro/run/"
+#: Where the Rust program had its run branches under its former name.
+ARC_RUN_PREFIX = "refs/heads/arc/run/"
 META_PREFIX = "refs/heads/fabro/meta/"
 HIDDEN_META_PREFIX = "refs/fabro/meta/"
 LEASE_PREFIX = "refs/fabro/lease/"
@@ -117,6 +120,27 @@ def run_of(ref: str) -> RunId | None:
         if ref.startswith(prefix) and is_run_id(ref.removeprefix(prefix)):
             return RunId(ref.removeprefix(prefix))
     return None
+
+
+def remote_run(ref: str) -> tuple[str, str, RunId] | None:
+    """Remote, local name of the branch and run, of a remote's branch of a run; None for others.
+
+    ``refs/remotes/origin/fabro/run/01JK`` is ``("origin", "refs/heads/fabro/run/01JK", "01JK")``.
+    """
+    rest = ref.removeprefix(REMOTES)
+    for prefix in (RUN_PREFIX, META_PREFIX, ARC_RUN_PREFIX):
+        remote, slash, run = rest.rpartition(f"/{prefix.removeprefix(HEADS)}")
+        if slash and remote and is_run_id(run):
+            return remote, prefix + run, RunId(run)
+    return None
+
+
+def snapshot_prefix(run: RunId) -> str:
+    return f"{SNAPSHOT_PREFIX}{run}/"
+
+
+def parallel_prefix(run: RunId) -> str:
+    return f"{PARALLEL_PREFIX}{run}/"
 
 
 def refs_of(run: RunId) -> tuple[str, ...]:

@@ -33,8 +33,8 @@ class Entry:
     Node, visit and status are None for a commit made by hand and for a snapshot.
     ``named_meta_commit`` is what the run commit's trailer says, ``meta_commit`` the one on the
     run's own chain that belongs to it; either commit may be None. ``link`` is ``ok``, ``missing``
-    (the named one is not there), ``foreign`` (on another run's chain) or ``none``. ``problem`` says
-    why the state cannot be read.
+    (the named one is not there), ``foreign`` (on another run's chain) or ``none``. ``when`` is the
+    time of the commit, in seconds since the epoch. ``problem`` says why the state cannot be read.
     """
 
     ordinal: int | None
@@ -46,6 +46,7 @@ class Entry:
     meta_commit: Oid | None
     named_meta_commit: Oid | None
     link: Link
+    when: int | None = None
     checkpoint_id: str | None = None
     problem: str = ""
 

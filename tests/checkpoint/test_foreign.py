@@ -14,6 +14,7 @@ from git_fabro.checkpoint.foreign import (
     interior,
     is_checkpoint,
     is_final,
+    is_of_run,
     parse_run_commit,
     timeline,
 )
@@ -45,8 +46,8 @@ def test_the_older_names_are_read() -> None:
     assert (said.node, said.status, said.named) == ("a (b)", "fail", META)
 
 
-def test_a_commit_that_counts_itself_is_ours() -> None:
-    said = parse_run_commit(f"fabro({RUN}): plan (success)\n\n{BLOCK}Fabro-Ordinal: 3\n")
+def test_a_commit_that_counts_its_visit_is_ours() -> None:
+    said = parse_run_commit(f"fabro({RUN}): plan (success)\n\n{BLOCK}Fabro-Visit: 3\n")
 
     assert said is not None
     assert said.is_ours
@@ -72,6 +73,12 @@ def test_a_commit_that_counts_itself_is_ours() -> None:
 )
 def test_other_commits_are_no_checkpoints(message: str) -> None:
     assert parse_run_commit(message, RUN) is None
+
+
+def test_what_a_parallel_node_leaves_is_of_the_run() -> None:
+    assert is_of_run(_message(f"fabro({RUN}): fork (parallel_base)"), RUN)
+    assert is_of_run(f"fabro({RUN}): branch1 (success)\n", RUN)
+    assert not is_of_run("Merge branch main\n", RUN)
 
 
 def test_a_checkpoint_without_metadata_names_none() -> None:

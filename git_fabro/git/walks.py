@@ -1,0 +1,148 @@
+"""First-parent histories, newest first: by one git process, or in process where there is no git.
+
+Reading 10,000 commits one by one takes a second in process; git does it in a tenth of that, at the
+same time as what is read is worked on. Both give the same steps.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from git_fabro.checkpoint.model import Oid
+from git_fabro.errors import RecordError
+from git_fabro.git.discover import Repository
+from git_fabro.git.encoding import parents_of
+from git_fabro.git.objects import Objects
+
+_COMMITTER = re.compile(rb"\ncommitter [^\n]*> (-?\d+) ")
+_CHUNK_BYTES = 1 << 16
+#: One commit: names and time, message, note; the paths that changed follow, one a line.
+_FORMAT = "--format=%x00%H %T %ct %P%x00%B%x00%N%x00"
+_LOG = (
+    "log",
+    "--first-parent",
+    "--diff-merges=first-parent",
+    "--raw",
+    "--no-renames",
+    "--no-relative",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--ignore-submodules=none",
+    "--no-color",
+    "--no-decorate",
+    "--no-show-signature",
+    "--encoding=UTF-8",
+    "--no-standard-notes",
+    _FORMAT,
+)
+
+
+class Step(NamedTuple):
+    """One commit on the way; ``when`` is the committer's time, in seconds since the epoch.
+
+    ``note`` is None where notes were not looked at, b"" where there is none. ``changed`` is how
+    many paths differ from the first parent, None where that was not counted.
+    """
+
+    oid: Oid
+    tree: Oid
+    parent: Oid | None
+    when: int
+    message: bytes
+    note: bytes | None = None
+    changed: int | None = None
+
+
+def steps(repository: Repository, objects: Objects, tip: Oid, *, notes_ref: str) -> Iterator[Step]:
+    """The commits from a tip back to the root, first parents only.
+
+    Raises:
+        MissingObjectError: a parent is absent (a shallow clone, or damage).
+        RecordError: an object is no commit.
+    """
+    at: Oid | None = tip
+    for step in _by_git(repository, tip, notes_ref):
+        yield step
+        at = step.parent
+    # What git could not give, or all of it: whoever looks now is told what is wrong.
+    while at is not None:
+        step = one_step(objects, at)
+        yield step
+        at = step.parent
+
+
+def one_step(objects: Objects, oid: Oid) -> Step:
+    """One commit; raises as ``steps`` does."""
+    data = objects.commit_data(oid)
+    parents = parents_of(data)
+    found = _COMMITTER.search(data)
+    if found is None:
+        raise RecordError(f"not a commit: {data[:60]!r}")
+    tree = Oid(data[5 : data.index(b"\n")].decode("ascii", "replace"))
+    message = data.partition(b"\n\n")[2]
+    return Step(oid, tree, parents[0] if parents else None, int(found[1]), message)
+
+
+def chain(repository: Repository, objects: Objects, tip: Oid) -> Iterator[Oid]:
+    """The names of the commits from a tip back to the root; raises as ``steps`` does."""
+    at: Oid | None = tip
+    last: Oid | None = None
+    for line in _split(repository, ("rev-list", "--first-parent", tip), b"\n"):
+        last = Oid(line.decode("ascii"))
+        yield last
+    if last is not None:
+        parents = objects.parents(last)
+        at = parents[0] if parents else None
+    yield from objects.history(at) if at is not None else ()
+
+
+def _by_git(repository: Repository, tip: Oid, notes_ref: str) -> Iterator[Step]:
+    args = (*_LOG, f"--notes={notes_ref}", tip, "--")
+    fields = _split(repository, args, b"\0")
+    next(fields, None)
+    # Names, message, note, and the paths, which end where the next record begins.
+    for names in fields:
+        rest = (next(fields, None), next(fields, None), next(fields, None))
+        if None not in rest:
+            yield _step(names, *rest)  # type: ignore[arg-type]
+
+
+def _step(names: bytes, message: bytes, note: bytes, paths: bytes) -> Step:
+    oid, tree, when, *parents = names.decode("ascii").split(" ")
+    parent = Oid(parents[0]) if parents[0] else None
+    return Step(Oid(oid), Oid(tree), parent, int(when), message, note, paths.count(b"\n:"))
+
+
+def _split(repository: Repository, args: Sequence[str], mark: bytes) -> Iterator[bytes]:
+    """What git prints, cut at a byte; ends early, and says nothing, where git fails."""
+    git = repository.git
+    if git is None:
+        return
+    # Git writes each commit by itself otherwise.
+    environment = git.environment(git_dir=repository.git_dir) | {"GIT_FLUSH": "0"}
+    try:
+        process = subprocess.Popen(
+            git.argv(args),
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+    except OSError:
+        return
+    assert process.stdout is not None
+    rest = b""
+    try:
+        while data := process.stdout.read1(_CHUNK_BYTES):  # type: ignore[attr-defined]
+            *whole, rest = (rest + data).split(mark)
+            yield from whole
+        # What a git that failed printed last may be half of something.
+        if rest and process.wait() == 0:
+            yield rest
+    finally:
+        process.stdout.close()
+        process.kill()
+        process.wait()

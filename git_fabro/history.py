@@ -1,0 +1,320 @@
+"""The timeline of a run, read newest first as far as somebody wants it. Nothing is written here.
+
+What an entry means is ``checkpoint/timeline.py``'s; Fabro's runs are read in ``fabroruns.py``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from git_fabro.branches import Branches, Source, branches_of
+from git_fabro.checkpoint import foreign, layout, message
+from git_fabro.checkpoint.model import Oid, RunId
+from git_fabro.checkpoint.timeline import Entry, Link
+from git_fabro.errors import FabroError, MissingObjectError, NotFoundError, RecordError
+from git_fabro.git import walks
+from git_fabro.git.walks import Step
+from git_fabro.place import LONGEST_WALK, Detail, History, Place, files_changed
+
+# What a run commit of ours is, byte by byte; anything else is parsed at leisure.
+_EXACT = re.compile(
+    rb"fabro\(([^)]*)\): ([^\n]*) \(([^()\n]*)\)\n\n"
+    rb"Fabro-Run: [^\n]*\nFabro-Completed: \d+\nFabro-Checkpoint: ([0-9a-f]{40}|[0-9a-f]{64})\n"
+    rb"Fabro-Visit: (\d{1,9})\nFabro-Ordinal: (\d{1,9})\n*\Z"
+)
+_SEQ = f"\n{layout.TRAILER_SEQ}: ".encode()
+_NAMES_A_COMMIT = f"\n{layout.TRAILER_COMMIT}: ".encode()
+_BASE = re.compile(rb'"base_sha"\s*:\s*"([0-9a-f]{40,64})"')
+_DURATION = re.compile(rb"\nFabro-Duration: (\d{1,12})ms\n")
+_FINISHED = b'"kind":"node.finished"'
+#: A meta commit that is on the chain is nearly always among the next ones.
+_NEAR = 64
+
+
+class _Said(NamedTuple):
+    """What a run commit of ours says of itself."""
+
+    node: str
+    status: str
+    named: Oid
+    visit: int
+    ordinal: int
+
+
+def is_ours(source: Source, branches: Branches) -> bool:
+    """Whether git-fabro made a run: its records are numbered, and its commits count themselves.
+
+    Raises:
+        RecordError: a tip is no commit.
+        MissingObjectError: a tip is absent.
+    """
+    if branches.meta_tip is not None:
+        return _SEQ in source.objects.commit_data(branches.meta_tip)
+    at = branches.run_tip
+    for _ in range(LONGEST_WALK):
+        if at is None:
+            break
+        step = walks.one_step(source.objects, at)
+        said = foreign.parse_run_commit(_text(step.message), branches.run)
+        if said is not None:
+            return said.is_ours
+        at = step.parent
+    return False
+
+
+def timeline_of(source: Source, run: RunId) -> History:
+    """The timeline of a run, whoever made it, from this repository or as a remote had it.
+
+    Raises:
+        NotFoundError: it has no branch.
+    """
+    branches = branches_of(source, run)
+    if branches.run_tip is None and branches.meta_tip is None:
+        raise NotFoundError(f"no such run: {run}", hint="git fabro list -a")
+    if is_ours(source, branches):
+        return Timeline(source, branches)
+    # Imported here: 40 ms that looking at runs of ours does not pay.
+    from git_fabro import fabroruns
+
+    return fabroruns.FabroRun(source, branches)
+
+
+class Timeline:
+    """The checkpoints of one run of ours; ``problems`` fills as places are asked for."""
+
+    def __init__(self, source: Source, branches: Branches) -> None:
+        self.source = source
+        self.branches = branches
+        self.problems: list[str] = []
+
+    def places(self) -> Iterator[Place]:
+        """The places, the newest first; what cannot be read ends them and is a problem."""
+        try:
+            yield from self._places()
+        except (MissingObjectError, RecordError) as exc:
+            self.problems.append(exc.message)
+
+    def _places(self) -> Iterator[Place]:
+        tip = self.branches.run_tip
+        if tip is None:
+            return
+        chain = Chain(self.source, self.branches.meta_tip)
+        base = self._base()
+        by_hand: list[Step] = []
+        ordinal: int | None = None
+        for step in walks.steps(
+            self.source.repository, self.source.objects, tip, notes_ref=layout.NOTES_REF
+        ):
+            if step.oid == base or len(by_hand) > _most(ordinal):
+                break
+            said = _said(step.message)
+            if said is None and _is_fabros(step):
+                yield from self._below_a_fork(chain, by_hand, step)
+                return
+            if said is None:
+                by_hand.append(step)
+                continue
+            meta, link = chain.link(said.named)
+            yield from _made_by_hand(chain, by_hand, said.ordinal)
+            by_hand.clear()
+            yield _place(step, said, meta, link)
+            ordinal = said.ordinal
+            if ordinal <= 1:
+                return
+        yield from _made_by_hand(chain, by_hand, 0) if self._reaches(by_hand, base) else ()
+
+    def _reaches(self, by_hand: list[Step], base: Oid | None) -> bool:
+        """Whether commits by hand belong to the run: they do if its base is below them."""
+        return bool(by_hand) and base is not None and by_hand[-1].parent == base
+
+    def _base(self) -> Oid | None:
+        if self.branches.meta_tip is None:
+            return None
+        data = self.source.objects.blob_at(self.branches.meta_tip, layout.START_JSON)
+        found = _BASE.search(data or b"")
+        return Oid(found[1].decode("ascii")) if found else None
+
+    def _below_a_fork(self, chain: Chain, by_hand: list[Step], step: Step) -> Iterator[Place]:
+        """What a fork of one of Fabro's runs shares with it; ours counts on from there."""
+        # Imported here: 40 ms that only forks of Fabro's runs pay.
+        from git_fabro import fabroruns
+
+        said = foreign.parse_run_commit(_text(step.message))
+        assert said is not None
+        shared = Branches(run=RunId(said.run), run_tip=step.oid, meta_tip=chain.before_the_fork())
+        found = fabroruns.FabroRun(self.source, shared)
+        places = list(found.places())
+        self.problems += found.problems
+        top = places[0].entry.ordinal if places else 0
+        yield from _made_by_hand(chain, by_hand, top or 0)
+        yield from places
+
+    def detail(self, place: Place) -> Detail:
+        """How long an entry took and how many files it changed."""
+        step, entry = place.step, place.entry
+        if step is None or entry.kind == "snapshot":
+            return Detail(None, None)
+        return Detail(self._duration(entry, step), files_changed(self.source.objects, place))
+
+    def _duration(self, entry: Entry, step: Step) -> int | None:
+        """Out of the note, if it is of this checkpoint; else out of the record."""
+        if entry.node is None or entry.meta_commit is None:
+            return None
+        if step.note and f": {entry.meta_commit}\n".encode() in step.note:
+            found = _DURATION.search(step.note)
+            if found is not None:
+                return int(found[1])
+        return _recorded_duration(self.source, entry.meta_commit, entry.node)
+
+
+def _most(ordinal: int | None) -> int:
+    """How many commits made by hand there can be above the next checkpoint."""
+    return LONGEST_WALK if ordinal is None else ordinal - 1
+
+
+def _said(text: bytes) -> _Said | None:
+    match = _EXACT.match(text)
+    if match is not None:
+        _, node, status, named, visit, ordinal = match.groups()
+        return _Said(_text(node), _text(status), Oid(named.decode()), int(visit), int(ordinal))
+    if not text.startswith(b"fabro("):
+        return None
+    said = message.parse_checkpoint_message(_text(text))
+    if said is None or said.ordinal is None or said.branch is not None:
+        return None
+    return _Said(said.node, said.status, Oid(said.checkpoint), said.visit, said.ordinal)
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def _is_fabros(step: Step) -> bool:
+    if not step.message.startswith((b"fabro(", b"arc(")):
+        return False
+    said = foreign.parse_run_commit(_text(step.message))
+    return said is not None and not said.is_ours
+
+
+def _place(step: Step, said: _Said, meta: Oid | None, link: Link) -> Place:
+    entry = Entry(
+        ordinal=said.ordinal,
+        kind="node",
+        node=said.node,
+        visit=said.visit,
+        status=said.status,
+        run_commit=step.oid,
+        meta_commit=meta,
+        named_meta_commit=said.named,
+        link=link,
+        when=step.when,
+    )
+    return Place(entry, step, step.parent)
+
+
+def _made_by_hand(chain: Chain, by_hand: list[Step], below: int) -> Iterator[Place]:
+    """Commits by hand, newest first, above the checkpoint with this number."""
+    for number, step in zip(range(below + len(by_hand), below, -1), by_hand, strict=True):
+        meta = chain.meta_of(step.oid)
+        entry = Entry(
+            ordinal=number,
+            kind="commit",
+            node=None,
+            visit=None,
+            status=None,
+            run_commit=step.oid,
+            meta_commit=meta,
+            named_meta_commit=meta,
+            link="none" if meta is None else "ok",
+            when=step.when,
+        )
+        yield Place(entry, step, step.parent)
+
+
+class Chain:
+    """The meta commits of a run, read from the tip down only as far as links ask for."""
+
+    def __init__(self, source: Source, tip: Oid | None) -> None:
+        self._source = source
+        self._tip = tip
+        self._rest = (
+            iter(()) if tip is None else walks.chain(source.repository, source.objects, tip)
+        )
+        self._seen: set[Oid] = set()
+        self._order: list[Oid] = []
+        self._looked = 0
+        self._of_hand: dict[Oid, Oid] = {}
+        self._is_first = True
+
+    def link(self, named: Oid) -> tuple[Oid | None, Link]:
+        """The meta commit that a run commit names, if it is on the chain, and what the link is."""
+        is_first, self._is_first = self._is_first, False
+        if self._has(named, _NEAR) or (is_first and self._adopts(named)):
+            return named, "ok"
+        if not self._source.objects.exists(named):
+            return None, "missing"
+        return (named, "ok") if self._has(named, None) else (None, "foreign")
+
+    def _has(self, meta: Oid, limit: int | None) -> bool:
+        left = limit
+        while meta not in self._seen and left != 0:
+            step = next(self._rest, None)
+            if step is None:
+                break
+            self._seen.add(step)
+            self._order.append(step)
+            left = None if left is None else left - 1
+        return meta in self._seen
+
+    def _adopts(self, named: Oid) -> bool:
+        """Whether the run tip's meta commit is ahead of the ref, as a crash may leave it."""
+        if self._tip is None or not self._source.objects.exists(named):
+            return False
+        ahead: list[Oid] = []
+        for step in self._source.objects.history(named, limit=_NEAR):
+            if step == self._tip:
+                self._seen.update(ahead)
+                self._order[:0] = ahead
+                return True
+            ahead.append(step)
+        return False
+
+    def meta_of(self, commit: Oid) -> Oid | None:
+        """The meta commit that names a commit made by hand, as far as the chain was read."""
+        if self._looked == 0 and not self._order:
+            self._has(Oid(""), _NEAR)
+        for meta in self._order[self._looked :]:
+            data = self._source.objects.commit_data(meta)
+            if _NAMES_A_COMMIT in data:
+                named = message.trailers_of(_text(data)).get(layout.TRAILER_COMMIT, "")
+                self._of_hand.setdefault(Oid(named), meta)
+        self._looked = len(self._order)
+        return self._of_hand.get(commit)
+
+    def before_the_fork(self) -> Oid | None:
+        """The newest meta commit that Fabro made: the one below the first of ours."""
+        while (step := next(self._rest, None)) is not None:
+            self._seen.add(step)
+            self._order.append(step)
+        for step in self._order:
+            if _SEQ not in self._source.objects.commit_data(step):
+                return step
+        return None
+
+
+def _recorded_duration(source: Source, meta: Oid, node: str) -> int | None:
+    # Imported here: 10 ms that a table out of notes does not pay.
+    import json
+
+    try:
+        data = source.objects.blob_at(meta, layout.RECORDS) or b""
+        for line in data.split(b"\n"):
+            record = json.loads(line) if _FINISHED in line else {}
+            if record.get("position", {}).get("node") == node:
+                return int(record["data"]["duration_ms"])
+    except (FabroError, ValueError, KeyError, TypeError, AttributeError):
+        # A table is shown without what cannot be read; fsck says why.
+        return None
+    return None
