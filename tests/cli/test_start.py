@@ -24,6 +24,11 @@ usage: git fabro <command> [<args>]
     wait      wait until a run ends
     list      list runs
     show      show all of a run or a checkpoint
+    rewind    put a run back to one of its checkpoints
+    fork      make a new run from a checkpoint of another one
+    undo      take the last operation back: refs, work tree and index
+    redo      take the last undo back
+    op        list the operations that undo can take back
     events    print the records of a run as JSON Lines
     validate  check a workflow and print all diagnostics
     graph     draw the graph of a workflow or a run
