@@ -6,15 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from git_fabro import handlers
+from git_fabro import handlers, history
+from git_fabro.branches import branches_of
 from git_fabro.checkpoint.model import RunId
 from git_fabro.cli import naming
 from git_fabro.cli.naming import Here
 from git_fabro.errors import RecordError
-from git_fabro.jobs import look
-from git_fabro.jobs.look import Checkpoint, Stop
+from git_fabro.jobs import look, timeline
+from git_fabro.jobs.look import Stop
 from git_fabro.jobs.run import begin, resume
 from git_fabro.jobs.run.crew import Terms
+from git_fabro.jobs.timeline import Checkpoint
 from git_fabro.workflow import settings
 from git_fabro.workflow.records import Record
 from git_fabro.workflow.state import RunState
@@ -129,10 +131,12 @@ class Run:
 
     def timeline(self) -> list[Checkpoint]:
         """The checkpoints, the oldest first; none of a run without Git."""
-        doors = self._here.doors
-        if doors is None or look.look(doors, self._here.home, self.id).run_tip is None:
+        found = self._here.source
+        if found is None or not any(branches_of(found, self.id).tips):
             return []
-        return [look.checkpoint(doors, found) for found in look.timeline(doors, self.id)]
+        told = history.timeline_of(found, self.id)
+        rows = [timeline.checkpoint(told, place) for place in told.places()]
+        return rows[::-1]
 
     def state(self) -> RunState:
         """Where the run stands: the fold of all its records."""

@@ -52,6 +52,11 @@ class Branches:
     meta_tip: Oid | None = None
     origin: str = LOCAL
 
+    @property
+    def tips(self) -> tuple[Oid, ...]:
+        """The tips that there are."""
+        return tuple(tip for tip in (self.run_tip, self.meta_tip) if tip is not None)
+
 
 def all_branches(source: Source) -> dict[RunId, Branches]:
     """The branches of every run, by id, sorted: the oldest first."""

@@ -9,7 +9,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 
 from git_fabro.branches import Branches, Source
 from git_fabro.checkpoint import foreign, foreign_values, layout
@@ -21,9 +20,6 @@ from git_fabro.errors import MissingObjectError, RecordError
 from git_fabro.git import walks
 from git_fabro.git.walks import Step
 from git_fabro.place import LONGEST_WALK, Detail, Place, files_changed
-from git_fabro.workflow import dot
-from git_fabro.workflow.diagnostic import Findings
-from git_fabro.workflow.document import EdgeStatement, NodeStatement
 from git_fabro.workflow.state import Json, RunState
 
 
@@ -184,6 +180,10 @@ class FabroRun:
             return foreign_values.ENDED if self.is_final else foreign_values.UNFINISHED
         return foreign_values.status_of(held.generation, held.documents, is_final=self.is_final)
 
+    @property
+    def has_ended(self) -> bool:
+        return self.status() != foreign_values.UNFINISHED
+
     def _last(self) -> Held | None:
         tip = self.branches.meta_tip
         return self.held(tip) if tip is not None else None
@@ -275,29 +275,16 @@ class FabroRun:
 
     def interior(self) -> dict[str, str]:
         """The nodes inside fan-outs; empty, silently, without a graph that can be read."""
+        tip = self.branches.meta_tip
         try:
             held = self._last()
-            if held is None or held.generation is None:
+            if tip is None or held is None or held.generation is None:
                 return {}
-            graph = foreign_values.graph_in(held.generation, held.documents) or self._drawn()
+            graph = foreign_values.graph_in(held.generation, held.documents)
+            drawn = self.source.objects.blob_at(tip, layout.GRAPH) or b""
         except RecordError:
             return {}
-        return foreign.interior(*graph)
-
-    def _drawn(self) -> tuple[dict[str, dict[str, str]], list[tuple[str, str]]]:
-        """The graph out of ``graph.fabro``."""
-        assert self.branches.meta_tip is not None
-        data = self.source.objects.blob_at(self.branches.meta_tip, layout.GRAPH) or b""
-        document = dot.parse(Findings(layout.GRAPH, data.decode("utf-8", "replace")))
-        nodes: dict[str, dict[str, str]] = {}
-        edges: list[tuple[str, str]] = []
-        for statement in document.statements:
-            if isinstance(statement, NodeStatement):
-                attributes = {one.key: one.text for one in statement.attributes}
-                nodes.setdefault(statement.id, {}).update(attributes)
-            elif isinstance(statement, EdgeStatement):
-                edges += pairwise(name.id for name in statement.nodes)
-        return nodes, edges
+        return foreign.interior(*(graph or foreign_values.graph_from_dot(drawn)))
 
 
 def _text(step: Step) -> str:

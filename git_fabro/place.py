@@ -49,6 +49,9 @@ class History(Protocol):
     def detail(self, place: Place) -> Detail:
         """How long an entry took and how many files it changed."""
 
+    def interior(self) -> dict[str, str]:
+        """The nodes inside fan-outs, and the outermost parallel node of each."""
+
 
 def files_changed(objects: Objects, place: Place) -> int | None:
     """How many paths differ from the commit before; None where there is none, or it is absent."""

@@ -1,4 +1,4 @@
-"""The run directory: where it is, what is in it, and how other processes leave requests there.
+"""The run directory: what is in it, and how other processes leave requests there.
 
 Deleting it loses at most the node in flight. What the journal holds is the journal's own room.
 """
@@ -6,7 +6,6 @@ Deleting it loses at most the node in flight. What the journal holds is the jour
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
 import re
@@ -16,10 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from git_fabro.checkpoint import codec, layout
+from git_fabro.checkpoint import codec
 from git_fabro.checkpoint.model import RunId
 from git_fabro.errors import ConflictError, GitError, LeasedError, RecordError
-from git_fabro.git.discover import Repository
 from git_fabro.journal import JournalWriter
 
 _REQUEST = re.compile(r"(?P<kind>answer-(?P<gate>.+)|pause|stop)\.json\Z")
@@ -35,28 +33,6 @@ class Request:
     id: str
     body: Mapping[str, object]
     path: Path
-
-
-def home(repository: Repository | None, folder: Path, environment: Mapping[str, str]) -> Path:
-    """The folder that holds the run directories of a repository, or of a folder without one."""
-    if repository is not None:
-        configured = repository.config("fabro.runDir")
-        if configured:
-            return Path(os.path.expanduser(configured))
-        name = repository.common_dir.name
-        if name == ".git":
-            name = repository.common_dir.parent.name
-        name = f"{name.removesuffix('.git')}-{_hash(repository.common_dir)}"
-    else:
-        name = f"none-{_hash(folder)}"
-    state = environment.get("XDG_STATE_HOME") or os.path.join(
-        environment.get("HOME") or os.path.expanduser("~"), ".local", "state"
-    )
-    return Path(state) / "git-fabro" / name
-
-
-def _hash(path: Path) -> str:
-    return hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,12 +211,3 @@ def _request_body(path: Path) -> dict[str, object]:
     except (OSError, RecordError):
         return {}
     return body if isinstance(body, dict) else {}
-
-
-def runs_at(home: Path) -> list[RunId]:
-    """The ids of the run directories in a folder."""
-    try:
-        names = os.listdir(home)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    return sorted(RunId(name) for name in names if layout.is_run_id(name))

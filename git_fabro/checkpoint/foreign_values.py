@@ -8,12 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeAlias
 
 from git_fabro.checkpoint import layout
 from git_fabro.checkpoint.foreign import MANIFEST, Generation, MetaEntry
 from git_fabro.checkpoint.model import Oid
 from git_fabro.errors import RecordError
+from git_fabro.workflow import dot
+from git_fabro.workflow.diagnostic import Findings
+from git_fabro.workflow.document import Close, EdgeStatement, NodeStatement, Open
 from git_fabro.workflow.graph import NodeId
 from git_fabro.workflow.state import (
     FAIL,
@@ -28,6 +32,8 @@ from git_fabro.workflow.state import (
 
 #: The JSON files of one meta commit that are there, by name.
 Documents: TypeAlias = Mapping[str, Json]
+#: Nodes with their attributes, and edges.
+Drawn: TypeAlias = tuple[dict[str, dict[str, str]], list[tuple[str, str]]]
 _Path: TypeAlias = tuple[str, ...]
 
 #: More than this of one JSON file is not read.
@@ -237,9 +243,7 @@ def _failure(value: Mapping[str, Json]) -> Failure:
     )
 
 
-def graph_in(
-    generation: Generation, documents: Documents
-) -> tuple[dict[str, dict[str, str]], list[tuple[str, str]]] | None:
+def graph_in(generation: Generation, documents: Documents) -> Drawn | None:
     """Nodes with their ``type`` and ``shape``, and edges; None where run.json has no graph."""
     path = (_RUN, "spec", "graph") if generation == "G4" else (_RUN, "graph")
     graph = _at(documents, path)
@@ -255,6 +259,27 @@ def graph_in(
     for edge in edges if isinstance(edges, list) else ():
         if isinstance(edge, dict):
             pairs.append((_string(edge.get("from")), _string(edge.get("to"))))
+    return found, pairs
+
+
+def graph_from_dot(source: bytes) -> Drawn:
+    """The same of a graph in DOT, as far as it can be read: declared nodes, defaults, edges."""
+    document = dot.parse(Findings(layout.GRAPH, source.decode("utf-8", "replace")))
+    found: dict[str, dict[str, str]] = {}
+    pairs: list[tuple[str, str]] = []
+    defaults: list[dict[str, str]] = [{}]
+    for statement in document.statements:
+        if isinstance(statement, Open):
+            defaults.append(dict(defaults[-1]))
+        elif isinstance(statement, Close):
+            defaults = defaults[:-1] or [{}]
+        elif isinstance(statement, EdgeStatement):
+            pairs += pairwise(name.id for name in statement.nodes)
+        elif isinstance(statement, NodeStatement):
+            node = found.setdefault(statement.id, dict(defaults[-1]))
+            node.update((one.key, one.text) for one in statement.attributes)
+        elif statement.target == "node":
+            defaults[-1].update((one.key, one.text) for one in statement.attributes)
     return found, pairs
 
 

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 
 from git_fabro.checkpoint.model import RunId
 from git_fabro.cli import render
-from git_fabro.errors import RequestError
 from git_fabro.workflow import engine
 from git_fabro.workflow.diagnostic import Diagnostic
 from git_fabro.workflow.state import (
@@ -29,21 +28,6 @@ _GOOD = (SUCCESS, PARTIAL, APPLIED)
 _SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 
 Began = Callable[[RunId], None]
-
-
-def pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:
-    """``K=V`` options as a table.
-
-    Raises:
-        RequestError: one has no ``=``, or no key.
-    """
-    found: dict[str, str] = {}
-    for text in texts or ():
-        key, separator, value = text.partition("=")
-        if not separator or not key:
-            raise RequestError(f"{option} takes K=V, not: {text}", hint=f"{option} KEY=VALUE")
-        found[key] = value
-    return found
 
 
 def show_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:

@@ -60,7 +60,7 @@ def events(
     stop = next((one for one in found if isinstance(one, Stop)), None)
     tell = _pretty if pretty and not as_json else _json
     if not follow:
-        pager.begin("events", place.doors)
+        pager.begin("events", place.source)
     for record in shown[max(0, len(shown) - tail) :] if tail is not None else shown:
         tell(record)
     if stop is not None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from git_fabro.cli import driving, history, naming, options, render
+from git_fabro.cli import history, naming, options, render
 from git_fabro.jobs.history import fork as job
 
 Goal = Annotated[str | None, typer.Option("--goal", metavar="TEXT", help="another goal")]
@@ -28,9 +28,9 @@ def fork(
     here = naming.here()
     name, text = naming.run_and_target(here, words or [], run, "fork")
     if show_list:
-        return history.timeline(here, name)
+        return history.print_timeline(here, name)
     target = history.target_of(here, name, text or "@-1")
-    pairs = driving.pairs(labels, "--label")
+    pairs = options.pairs(labels, "--label")
     made = job.fork(history.place_of(here, name), here.home, target, goal=goal, labels=pairs)
     if as_json:
         parent = {"run": name, "ordinal": target.ordinal}

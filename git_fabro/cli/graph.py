@@ -53,7 +53,7 @@ def graph(
         render.raw(drawing.dot(shown, state).encode())
     else:
         coloured = render.wants_colour(color, place.config("color.fabro", "color.ui"))
-        pager.begin("graph", place.doors)
+        pager.begin("graph", place.source)
         for parts in drawing.text(shown, state):
             render.painted(parts if coloured else [(text, "") for text, _ in parts])
     return 0

@@ -6,11 +6,12 @@ from typing import Annotated
 
 import typer
 
+from git_fabro import history
 from git_fabro.checkpoint.model import RunId
-from git_fabro.cli import render, target
+from git_fabro.cli import render
 from git_fabro.cli.naming import Here
 from git_fabro.errors import NotFoundError
-from git_fabro.jobs import look
+from git_fabro.jobs import timeline
 from git_fabro.jobs.history.rewind import Place, Target
 from git_fabro.rundir import RunDirectory
 
@@ -38,29 +39,31 @@ def target_of(here: Here, run: RunId, text: str) -> Target:
         NotFoundError: none is meant, or its metadata is not there.
         RequestError: it is malformed, or names several.
     """
-    doors = here.repository()
-    found, said = target.resolve(
-        text,
-        look.timeline(doors, run),
-        lambda: look.interior(doors, here.home, run),
-        run,
-    )
-    if said is not None:
+    told = history.timeline_of(here.reading(), run)
+    place, said = timeline.find(told, text)
+    if said:
         render.say(said)
-    if found.meta_commit is None:
+    entry = place.entry
+    if entry.ordinal is None or entry.run_commit is None:
         raise NotFoundError(
-            f"no metadata for checkpoint @{found.ordinal} (link: {found.link}): {run}",
-            hint=f"git show {found.run_commit}",
+            f"{entry.why or 'a snapshot, and no checkpoint'}: {entry.name}",
+            hint=f"git fabro log {run}",
         )
-    return Target(ordinal=found.ordinal, run_commit=found.run_commit, meta_commit=found.meta_commit)
+    if entry.meta_commit is None:
+        raise NotFoundError(
+            f"no metadata for checkpoint {entry.name} (link: {entry.link}): {run}",
+            hint=f"git show {entry.run_commit}",
+        )
+    return Target(ordinal=entry.ordinal, run_commit=entry.run_commit, meta_commit=entry.meta_commit)
 
 
-def timeline(here: Here, run: RunId) -> int:
+def print_timeline(here: Here, run: RunId) -> int:
     """Prints what can be gone back to, the oldest first."""
+    told = history.timeline_of(here.reading(), run)
     rows = []
-    for found in look.timeline(here.repository(), run):
-        what = f"{found.said.node}@{found.said.visit}" if found.said else "commit"
-        status = found.said.status if found.said else ""
-        rows.append((f"@{found.ordinal}", what, status, found.run_commit[:12], found.link))
+    for entry in reversed([place.entry for place in told.places()]):
+        what = "commit" if entry.node is None else f"{entry.node}@{entry.visit}"
+        commit = (entry.run_commit or "none")[:12]
+        rows.append((entry.name, what, entry.status or "", commit, entry.why or entry.link))
     render.table(rows, head=("CHECKPOINT", "NODE", "STATUS", "RUN COMMIT", "LINK"))
     return 0

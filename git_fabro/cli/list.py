@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import calendar
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 
-from git_fabro.cli import driving, naming, options, pager, render
+from git_fabro import listing
+from git_fabro.branches import LOCAL
+from git_fabro.checkpoint.model import RunId
+from git_fabro.cli import naming, options, pager, render
 from git_fabro.errors import RequestError
-from git_fabro.jobs import look
-from git_fabro.jobs.look import Row
-from git_fabro.workflow import engine
-from git_fabro.workflow.state import APPLIED, PARTIAL, SUCCESS
+from git_fabro.summary import Row
 
-_OVER = frozenset({SUCCESS, PARTIAL, APPLIED})
 _HEAD = ("RUN", "STATUS", "WORKFLOW", "NODE", "CHECKPOINTS", "AGE", "GOAL")
+#: What a row has beside the keys of its document.
+_INNER = frozenset({"problem", "is_over", "made_by"})
 _STATUS = 1
 _GOAL_WIDTH = 60
 
@@ -32,6 +34,7 @@ Before = Annotated[
     str | None, typer.Option("--before", metavar="TIME", help="only runs made before this time")
 ]
 Ids = Annotated[bool, typer.Option("-q", "--quiet", help="ids only")]
+Remote = Annotated[bool, typer.Option("--remote", help="only what remotes had when last fetched")]
 Nul = Annotated[bool, typer.Option("-z", help="with -q: end each id with a NUL")]
 
 
@@ -44,6 +47,7 @@ def list_runs(
     workflow: OfWorkflow = None,
     labels: Labels = None,
     before: Before = None,
+    remote: Remote = False,
     quiet: Ids = False,
     nul: Nul = False,
     color: options.Color = None,
@@ -53,17 +57,14 @@ def list_runs(
     if nul and not quiet:
         raise RequestError("-z is for a list of ids", hint="git fabro list -q -z")
     place = naming.here()
-    wanted = driving.pairs(labels, "--label")
-    limit = naming.moment(before, "--before") if before is not None else None
-    rows = [look.row(place.doors, place.home, run) for run in reversed(naming.all_runs(place))]
-    shown = [
-        row
-        for row in rows
-        if (show_all or row.status not in _OVER)
-        and (workflow is None or row.workflow == workflow)
-        and (limit is None or row.created_at < limit)
-        and all(row.labels.get(key) == value for key, value in wanted.items())
-    ]
+    chosen = listing.Choice(
+        show_all=show_all,
+        workflow=workflow,
+        labels=options.pairs(labels, "--label"),
+        before=naming.moment(before, "--before") if before is not None else None,
+        remote=remote,
+    )
+    shown = [row for row in _rows(place) if chosen.takes(row)]
     if as_json:
         render.document({"runs": [_json(row) for row in shown]})
     elif quiet:
@@ -74,37 +75,58 @@ def list_runs(
 
 
 def _json(row: Row) -> dict[str, object]:
-    return {key: value for key, value in asdict(row).items() if key != "problem"}
+    return {key: value for key, value in asdict(row).items() if key not in _INNER}
+
+
+def _rows(place: naming.Here) -> Iterator[Row]:
+    """All runs, the newest first."""
+    quick = {}
+    if place.source is not None:
+        quick = listing.rows(place.source, place.home, place.branches, place.environment)
+    for run in reversed(naming.all_runs(place)):
+        yield quick.get(run) or _living(place, run)
+
+
+def _living(place: naming.Here, run: RunId) -> Row:
+    # Imported here: 150 ms that a list of runs at rest does not pay.
+    from git_fabro.jobs import look
+
+    return look.row(place.doors, place.home, run)
 
 
 def _print(place: naming.Here, shown: Sequence[Row], color: str | None) -> None:
     if not shown:
         return
     coloured = render.wants_colour(color, place.config("color.fabro", "color.ui"))
-    pager.begin("list", place.doors)
-    now = datetime.now(UTC)
-    rows = [_cells(row, now) for row in shown]
-    render.table(rows, head=_HEAD, colour=_STATUS if coloured else None)
+    pager.begin("list", place.source)
+    now_s = time.time()
+    remote = any(row.origin != LOCAL for row in shown)
+    rows = [_cells(row, now_s, (row.origin,) if remote else ()) for row in shown]
+    head = (*_HEAD[:2], *(("ORIGIN",) if remote else ()), *_HEAD[2:])
+    render.table(rows, head=head, colour=_STATUS if coloured else None)
 
 
-def _cells(row: Row, now: datetime) -> tuple[str, ...]:
+def _cells(row: Row, now_s: float, origin: tuple[str, ...]) -> tuple[str, ...]:
     goal = row.goal.split("\n")[0]
     return (
         row.run_id,
         row.status,
+        *origin,
         row.workflow,
         row.node or "",
         str(row.checkpoints),
-        _age(row.created_at, now),
+        _age(row.created_at, now_s),
         goal if len(goal) <= _GOAL_WIDTH else f"{goal[: _GOAL_WIDTH - 1]}…",
     )
 
 
-def _age(created_at: str, now: datetime) -> str:
+def _age(created_at: str, now_s: float) -> str:
     try:
-        seconds = (now - engine.moment(created_at)).total_seconds()
+        # Fabro's times have a fraction of up to nine digits.
+        begun = calendar.timegm(time.strptime(created_at[:19], "%Y-%m-%dT%H:%M:%S"))
     except ValueError:
         return "?"
+    seconds = now_s - begun
     for unit, length in (("d", 86400), ("h", 3600), ("m", 60)):
         if seconds >= length:
             return f"{int(seconds // length)}{unit}"

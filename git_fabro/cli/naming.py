@@ -5,36 +5,53 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from git_fabro import journal, reading, rundir
-from git_fabro.checkpoint import codec, layout
+from git_fabro import branches, homes
+from git_fabro.branches import LOCAL, Branches, Source
+from git_fabro.checkpoint import layout
 from git_fabro.checkpoint.model import RunId
 from git_fabro.cli import render
-from git_fabro.doors import Doors
 from git_fabro.errors import FabroError, NotFoundError, RequestError
-from git_fabro.jobs import look
-from git_fabro.rundir import RunDirectory
-from git_fabro.workflow import engine
+
+if TYPE_CHECKING:
+    from git_fabro.doors import Doors
 
 _SHORTEST_PREFIX = 4
 _MOST_MATCHES = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Here:
     """Where a command was typed: the repository, if there is one, and the run directories."""
 
-    doors: Doors | None
+    source: Source | None
     home: Path
     folder: Path
     environment: Mapping[str, str]
 
+    @cached_property
+    def doors(self) -> Doors | None:
+        """The repository with all that writes to it, None where there is none."""
+        # Imported here: 100 ms that commands do not pay which only look at refs and commits.
+        from git_fabro.doors import Doors
+
+        if self.source is None:
+            return None
+        one = self.source
+        return Doors(repository=one.repository, objects=one.objects, refs=one.refs)
+
+    @cached_property
+    def branches(self) -> Mapping[RunId, Branches]:
+        """The branches of all runs, as they stood when they were first asked for."""
+        return branches.all_branches(self.source) if self.source is not None else {}
+
     @property
     def top(self) -> Path:
         """The folder from which a project's files are named."""
-        return self.doors.repository.top if self.doors is not None else self.folder
+        return self.source.repository.top if self.source is not None else self.folder
 
     def repository(self) -> Doors:
         """The repository's doors.
@@ -42,38 +59,49 @@ class Here:
         Raises:
             NotFoundError: there is none here.
         """
+        # Imported here, as above.
+        from git_fabro.doors import Doors
+
         return self.doors if self.doors is not None else Doors.open()
+
+    def reading(self) -> Source:
+        """The repository as something to read from; raises as above."""
+        return self.source if self.source is not None else Source.open()
 
     def config(self, *keys: str) -> str | None:
         """The first of these configuration values that is set."""
-        if self.doors is None:
+        if self.source is None:
             return None
-        found = (self.doors.repository.config(key) for key in keys)
+        found = (self.source.repository.config(key) for key in keys)
         return next((value for value in found if value is not None), None)
 
 
 def here(path: Path | str = ".") -> Here:
     """Where this process stands, or a folder as if it stood there."""
     try:
-        doors = Doors.open(path)
+        source = Source.open(path)
     except NotFoundError:
         if not Path(path).is_dir():
             raise
-        doors = None
+        source = None
     folder, environment = Path(path).absolute(), dict(os.environ)
-    home = rundir.home(doors.repository if doors is not None else None, folder, environment)
-    return Here(doors=doors, home=home, folder=folder, environment=environment)
+    home = homes.home(source.repository if source is not None else None, folder, environment)
+    return Here(source=source, home=home, folder=folder, environment=environment)
 
 
 def all_runs(place: Here) -> list[RunId]:
     """The ids of all runs: those with refs, and those that have a journal only; oldest first."""
-    with_refs = set(reading.runs(place.doors)) if place.doors is not None else set()
-    others = (run for run in rundir.runs_at(place.home) if run not in with_refs)
+    with_refs = place.branches
+    others = (run for run in homes.runs_at(place.home) if run not in with_refs)
     return sorted({*with_refs, *(run for run in others if _has_no_git(place.home, run))})
 
 
 def _has_no_git(home: Path, run: RunId) -> bool:
     """Whether a run was made without Git; a folder may also be all that is left of one with it."""
+    # Imported here: 60 ms that only those pay who have such a folder.
+    from git_fabro import journal
+    from git_fabro.rundir import RunDirectory
+
     directory = RunDirectory.of(home, run)
     if not (directory.path / layout.RUN_JSON).exists():
         return False
@@ -112,7 +140,9 @@ def _meant(place: Here, runs: list[RunId], text: str) -> RunId | None:
     Raises:
         RequestError: it names several.
     """
-    wanted = text.removeprefix("refs/heads/").removeprefix("fabro/run/").removeprefix("fabro/meta/")
+    wanted = text.removeprefix(layout.HEADS)
+    for prefix in (layout.RUN_PREFIX, layout.META_PREFIX, layout.ARC_RUN_PREFIX):
+        wanted = wanted.removeprefix(prefix.removeprefix(layout.HEADS))
     exact = [run for run in runs if run.upper() == wanted.upper()]
     if exact:
         return exact[0]
@@ -126,34 +156,52 @@ def _meant(place: Here, runs: list[RunId], text: str) -> RunId | None:
 
 
 def _ambiguous(place: Here, wanted: str, found: list[RunId]) -> str:
+    # Imported here: 100 ms that only those pay who typed too little.
+    from git_fabro.jobs import look
+
     shown = (look.row(place.doors, place.home, run) for run in found[:_MOST_MATCHES])
     lines = [f"  {row.run_id} {row.status}" for row in shown]
     return "\n".join([f"ambiguous run ID prefix '{render.line(wanted)}', matches:", *lines])
 
 
 def _default(place: Here, runs: list[RunId]) -> RunId:
-    head = (place.doors.repository.head or "") if place.doors is not None else ""
-    here = RunId(head.removeprefix(layout.RUN_PREFIX))
-    if head.startswith(layout.RUN_PREFIX) and here in runs:
+    here = _checked_out(place)
+    if here in runs:
         return here
     if not runs:
         raise NotFoundError("there are no runs here", hint="git fabro run WORKFLOW")
-    render.say(f"run {runs[-1]} (the newest)")
-    return runs[-1]
+    run = newest(place, runs)
+    render.say(f"run {run} (the newest)")
+    return run
+
+
+def newest(place: Here, runs: list[RunId]) -> RunId:
+    """The newest of some runs, one of this repository if there is any."""
+    own = [run for run in runs if run not in place.branches or _is_local(place.branches[run])]
+    return (own or runs)[-1]
+
+
+def _is_local(found: Branches) -> bool:
+    return found.origin == LOCAL
+
+
+def _checked_out(place: Here) -> RunId:
+    head = (place.source.repository.head or "") if place.source is not None else ""
+    for prefix in (layout.RUN_PREFIX, layout.ARC_RUN_PREFIX):
+        if head.startswith(prefix):
+            return RunId(head.removeprefix(prefix))
+    return RunId("")
 
 
 def workflow_of(place: Here, run: RunId) -> str:
     """The name of a run's workflow, "" where it cannot be read."""
-    doors = place.doors
+    # Imported here: 60 ms that those do not pay who name a run by its id.
+    from git_fabro import summary
+
     try:
-        meta = reading.tips_of(doors, run).meta_tip if doors is not None else None
-        data = doors.objects.blob_at(meta, layout.RUN_JSON) if doors and meta else None
-        data = data or RunDirectory.of(place.home, run).read(layout.RUN_JSON)
-        value = codec.parse_json(data, layout.RUN_JSON) if data else {}
+        return summary.workflow_of(place.source, place.branches.get(run), place.home / run)
     except FabroError:
         return ""
-    name = value.get("workflow_slug", "") if isinstance(value, dict) else ""
-    return name if isinstance(name, str) else ""
 
 
 def run_and_target(
@@ -165,42 +213,65 @@ def run_and_target(
         RequestError: too many words, or one that could be both.
         NotFoundError: the run is not there.
     """
-    if len(words) > (2 if option is None else 1):
+    run, targets = run_and_targets(place, words, option, command, most=1)
+    return run, targets[0] if targets else None
+
+
+def run_and_targets(
+    place: Here, words: list[str], option: str | None, command: str, *, most: int
+) -> tuple[RunId, list[str]]:
+    """The run and the targets in ``[RUN] [TARGET]...``; the first word may be either.
+
+    Raises:
+        RequestError: too many words, or one that could be both.
+        NotFoundError: the run is not there.
+    """
+    if len(words) > most + (option is None):
         raise RequestError(
             f"too many arguments: {words[-1]}", hint=f"git fabro {command} RUN TARGET"
         )
     if option is not None:
-        return find_run(place, option), words[0] if words else None
-    if len(words) == 2:
-        return find_run(place, words[0]), words[1]
+        return find_run(place, option), words
     if not words or words[0].startswith("@"):
-        return find_run(place, None), words[0] if words else None
-    return _one_word(place, words[0], command)
+        return _all_targets(place, words, command, most)
+    if len(words) == most + 1:
+        return find_run(place, words[0]), words[1:]
+    named = _one_word(place, words[0], command)
+    return _all_targets(place, words, command, most) if named is None else (named, words[1:])
 
 
-def _one_word(place: Here, word: str, command: str) -> tuple[RunId, str | None]:
+def _all_targets(place: Here, words: list[str], command: str, most: int) -> tuple[RunId, list[str]]:
+    if len(words) > most:
+        raise RequestError(
+            f"too many arguments: {words[-1]}", hint=f"git fabro {command} RUN TARGET"
+        )
+    return find_run(place, None), words
+
+
+def _one_word(place: Here, word: str, command: str) -> RunId | None:
+    """The run that a word names, None if it is a target."""
     runs = all_runs(place)
     named = _meant(place, runs, word)
-    if not runs:
-        return find_run(place, None), word
     if named is None:
-        return find_run(place, None), word
-    if place.doors is not None and word in _nodes_of_default(place, runs):
+        return None
+    if word in _nodes_of_default(place, runs):
         raise RequestError(
             f"could be a run or a checkpoint: {word}",
             hint=f"git fabro {command} --run {named} [TARGET]",
         )
-    return named, None
+    return named
 
 
-def _nodes_of_default(place: Here, runs: list[RunId]) -> set[str]:
+def _nodes_of_default(place: Here, runs: list[RunId]) -> set[str | None]:
     """The nodes that the default run has checkpoints of."""
-    assert place.doors is not None
-    head = place.doors.repository.head or ""
-    here = RunId(head.removeprefix(layout.RUN_PREFIX))
-    run = here if here in runs else runs[-1]
+    # Imported here: 10 ms that only those pay who say one word.
+    from git_fabro import history
+
+    here = _checked_out(place)
+    run = here if here in runs else newest(place, runs)
     try:
-        return {one.said.node for one in look.timeline(place.doors, run) if one.said is not None}
+        found = history.timeline_of(place.reading(), run)
+        return {one.entry.node for one in found.places()}
     except FabroError:
         return set()
 
@@ -211,6 +282,11 @@ def moment(text: str, option: str) -> str:
     Raises:
         RequestError: it is no time.
     """
+    # Imported here: 60 ms that only those pay who give a time.
+    from datetime import UTC, datetime
+
+    from git_fabro.workflow import engine
+
     try:
         when = datetime.fromisoformat(text)
     except ValueError:

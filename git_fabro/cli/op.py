@@ -26,7 +26,7 @@ def log(as_json: options.AsJson = False) -> int:
     if as_json:
         render.document({"operations": [_json(row) for row in rows]})
         return 0
-    pager.begin("op", here.doors)
+    pager.begin("op", here.source)
     shown = [
         (row.operation.id, row.entry.at, "undone" if row.undone else "", row.operation.command)
         for row in rows

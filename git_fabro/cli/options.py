@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
+
+from git_fabro.errors import RequestError
 
 #: How every command is registered: ``-h`` is ours, and ``--help`` never reaches Typer.
 SETTINGS: dict[str, Any] = {"help_option_names": []}
@@ -30,3 +33,18 @@ Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="no progress")]
 Verbose = Annotated[
     bool, typer.Option("-v", "--verbose", help="progress, where standard error is no terminal too")
 ]
+
+
+def pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:
+    """``K=V`` options as a table.
+
+    Raises:
+        RequestError: one has no ``=``, or no key.
+    """
+    found: dict[str, str] = {}
+    for text in texts or ():
+        key, separator, value = text.partition("=")
+        if not separator or not key:
+            raise RequestError(f"{option} takes K=V, not: {text}", hint=f"{option} KEY=VALUE")
+        found[key] = value
+    return found

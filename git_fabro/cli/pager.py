@@ -7,20 +7,20 @@ import shutil
 import subprocess
 import sys
 
-from git_fabro.doors import Doors
+from git_fabro.branches import Source
 
 _OFF, _ON = frozenset({"false", "no", "off", "0"}), frozenset({"true", "yes", "on", "1"})
 _running: list[subprocess.Popen[bytes]] = []
 
 
-def begin(command: str, doors: Doors | None) -> None:
+def begin(command: str, source: Source | None) -> None:
     """Sends what follows on standard output through the pager, if one is to be used.
 
     Source: git-config(1), "pager.<cmd>", "core.pager"; git-var(1), GIT_PAGER
     """
     if os.environ.get("GIT_PAGER_IN_USE") or not sys.stdout.isatty():
         return
-    program = _program(command, doors)
+    program = _program(command, source)
     if program in ("", "cat"):
         return
     sys.stdout.flush()
@@ -42,11 +42,11 @@ def end() -> None:
         _running.pop().wait()
 
 
-def _program(command: str, doors: Doors | None) -> str:
+def _program(command: str, source: Source | None) -> str:
     """The command line of the pager; "" for none."""
 
     def config(key: str) -> str | None:
-        return doors.repository.config(key) if doors is not None else None
+        return source.repository.config(key) if source is not None else None
 
     chosen = config(f"pager.fabro-{command}") or config("pager.fabro") or "true"
     if chosen.lower() in _OFF:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
-from git_fabro import reading
+from git_fabro import history
+from git_fabro.branches import LOCAL
 from git_fabro.checkpoint import codec, layout
+from git_fabro.checkpoint.foreign_values import ENDED, UNFINISHED
 from git_fabro.checkpoint.model import Oid
-from git_fabro.cli import naming, options, pager, render, target, terminal
+from git_fabro.cli import naming, options, pager, render, terminal
 from git_fabro.cli.naming import Here
 from git_fabro.doors import Doors
 from git_fabro.errors import NotFoundError
-from git_fabro.jobs import look
-from git_fabro.jobs.look import Found, Whole
-from git_fabro.workflow.state import RunState
+from git_fabro.fabroruns import FabroRun
+from git_fabro.jobs import look, timeline
+from git_fabro.jobs.look import Whole
+from git_fabro.place import History, Place
+from git_fabro.workflow.state import Json, RunState
 
 _OUTCOME = 2
 
@@ -41,12 +45,16 @@ Context = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """What was asked for: a run, a checkpoint of it, and the state and metadata of that moment."""
+    """What was asked for: a run, a checkpoint of it, and the state and metadata of that moment.
+
+    ``theirs`` reads the metadata where Fabro made it; None where it is ours, or there is none.
+    """
 
     whole: Whole
-    found: Found | None
+    place: Place | None
     state: RunState
     meta: Oid | None
+    theirs: FabroRun | None = None
 
 
 def register(app: typer.Typer) -> None:
@@ -73,10 +81,10 @@ def show(
     elif node is not None:
         _show_node(place.doors, shown, node, as_json=as_json)
     elif as_json:
-        render.document(_json(place.doors, shown))
+        render.document(_json(place, shown))
     else:
         coloured = render.wants_colour(color, place.config("color.fabro", "color.ui"))
-        pager.begin("show", place.doors)
+        pager.begin("show", place.source)
         more = [("snapshots", _snapshots(place, shown))] if verbose else []
         _print(shown, more, coloured=coloured)
     return 0
@@ -92,23 +100,23 @@ def _find(place: Here, words: list[str], option: str | None) -> Shown:
     run, text = naming.run_and_target(place, words, option, "show")
     whole = look.look(place.doors, place.home, run)
     if text is None:
-        return Shown(whole=whole, found=None, state=whole.state, meta=whole.meta_tip)
+        theirs = None
+        if place.doors is not None and whole.made_by == "fabro":
+            theirs = look.fabros(place.doors, run, None)
+        meta = whole.meta_tip
+        return Shown(whole=whole, place=None, state=whole.state, meta=meta, theirs=theirs)
     doors = place.repository()
-    found, said = target.resolve(
-        text,
-        look.timeline(doors, run),
-        lambda: look.interior(doors, place.home, run),
-        run,
-    )
-    if said is not None:
+    found, said = timeline.find(history.timeline_of(place.reading(), run), text)
+    if said:
         render.say(said)
-    if found.meta_commit is None:
-        raise NotFoundError(
-            f"no metadata for checkpoint @{found.ordinal} (link: {found.link}): {run}",
-            hint=f"git show {found.run_commit}",
-        )
-    state = reading.state_at(doors, found.meta_commit)
-    return Shown(whole=whole, found=found, state=state, meta=found.meta_commit)
+    if found.entry.meta_commit is None and whole.made_by == "fabro":
+        state = RunState(status=found.entry.status or "?")
+        return Shown(whole=whole, place=found, state=state, meta=None)
+    state = look.state_at(doors, run, found)
+    meta = found.entry.meta_commit
+    return Shown(
+        whole=whole, place=found, state=state, meta=meta, theirs=look.fabros(doors, run, meta)
+    )
 
 
 def _show_value(shown: Shown, key: str, *, as_json: bool) -> None:
@@ -128,16 +136,25 @@ def _show_value(shown: Shown, key: str, *, as_json: bool) -> None:
 
 def _show_file(place: Here, shown: Shown, node: str | None, file: str) -> None:
     doors, meta = place.doors, shown.meta
-    path = layout.node_path(node, file) if node is not None else file
+    path = file if node is None else f"{_folder(shown, node)}/{file}"
     data = doors.objects.blob_at(meta, path) if doors is not None and meta is not None else None
     if data is None:
         raise NotFoundError(
             f"no such file in the metadata: {path}",
             hint=f"git fabro show {shown.whole.run} --node {node}"
             if node
-            else f"git ls-tree -r --name-only fabro/meta/{shown.whole.run}",
+            else f"git ls-tree -r --name-only {meta or shown.whole.run_branch}",
         )
     render.raw(data)
+
+
+def _folder(shown: Shown, node: str) -> str:
+    """Where the trace files of a node are: of the visit that was named, else of the last."""
+    ours = f"{layout.NODES}/{node}"
+    if shown.theirs is None:
+        return ours
+    entry = shown.place.entry if shown.place is not None else None
+    return shown.theirs.trace_folder(entry, node) or ours
 
 
 def _show_node(doors: Doors | None, shown: Shown, node: str, *, as_json: bool) -> None:
@@ -148,57 +165,59 @@ def _show_node(doors: Doors | None, shown: Shown, node: str, *, as_json: bool) -
             f"node has not finished: {node} (finished: {known})",
             hint=f"git fabro show {shown.whole.run}",
         )
-    files = list(_trace_files(doors, shown.meta, node))
+    files = list(_trace_files(doors, shown, node))
     if as_json:
         value = {"node": node, "outcome": codec.outcome_to_json(outcome), "files": files}
         render.document(value)
         return
     render.document(codec.outcome_to_json(outcome))
-    at = f" @{shown.found.ordinal}" if shown.found is not None else ""
+    at = f" {shown.place.entry.name}" if shown.place is not None else ""
     for name in files:
         render.out(f"git fabro show {shown.whole.run}{at} --node {node} --file {name}")
 
 
-def _trace_files(doors: Doors | None, meta: Oid | None, node: str) -> Iterator[str]:
-    if doors is None or meta is None:
+def _trace_files(doors: Doors | None, shown: Shown, node: str) -> Iterator[str]:
+    if doors is None or shown.meta is None:
         return
-    entry = doors.objects.entry_at(doors.objects.tree_of(meta), f"{layout.NODES}/{node}")
+    entry = doors.objects.entry_at(doors.objects.tree_of(shown.meta), _folder(shown, node))
     for name in sorted(doors.objects.read_tree(entry.oid)) if entry is not None else ():
         yield name.decode("utf-8", "replace")
 
 
-def _json(doors: Doors | None, shown: Shown) -> dict[str, object]:
+def _json(place: Here, shown: Shown) -> dict[str, object]:
     """The run, the state, and the checkpoint: the one that was named, else the last."""
-    whole, found = shown.whole, shown.found
-    if doors is not None and found is None and whole.run_tip is not None:
-        timeline = look.timeline(doors, whole.run)
-        found = timeline[-1] if timeline else None
-    commit = shown.found.run_commit if shown.found is not None else whole.run_tip
+    whole, found = shown.whole, shown.place
+    told = None
+    if place.source is not None and (whole.run_tip or whole.meta_tip):
+        told = history.timeline_of(place.source, whole.run)
+        found = found or next(told.places(), None)
     return {
         "run": dict(whole.made_with) | {"status": whole.status},
-        "state": codec.state_to_json(shown.state, git_commit_sha=commit),
-        "checkpoint": asdict(look.checkpoint(doors, found))
-        if doors is not None and found
-        else None,
+        "state": _state_json(shown),
+        "checkpoint": _checkpoint_json(told, found),
     }
 
 
+def _checkpoint_json(told: History | None, found: Place | None) -> dict[str, object] | None:
+    if told is None or found is None:
+        return None
+    return timeline.checkpoint(told, found).to_json()
+
+
+def _state_json(shown: Shown) -> Json:
+    """The state as it is stored; of ours with the run commit, which it cannot know."""
+    if shown.whole.made_by == "fabro" or shown.theirs is not None:
+        entry = shown.place.entry if shown.place is not None else None
+        return shown.theirs.state_json(entry) if shown.theirs is not None else None
+    commit = shown.place.entry.run_commit if shown.place is not None else shown.whole.run_tip
+    return codec.state_to_json(shown.state, git_commit_sha=commit)
+
+
 def _print(shown: Shown, more: list[tuple[str, str]], *, coloured: bool) -> None:
-    whole, state, made = shown.whole, shown.state, shown.whole.made_with
-    reason = f": {whole.state.reason}" if whole.state.reason else ""
-    rows = [
-        ("run", whole.run),
-        ("status", f"{whole.status}{reason}"),
-        ("workflow", str(made.get("workflow_file", ""))),
-        ("goal", str(state.line.context_values.get("graph.goal", ""))),
-        ("created", str(made.get("created_at", ""))),
-        ("checkpoints", str(whole.ordinal)),
-    ]
-    if whole.run_tip is not None:
-        rows += [("branch", f"fabro/run/{whole.run}"), ("run tip", whole.run_tip)]
-        rows.append(("meta tip", whole.meta_tip or "none"))
-    if shown.found is not None:
-        rows += _checkpoint_rows(shown.found)
+    whole, state = shown.whole, shown.state
+    rows = [*_run_rows(whole)]
+    if shown.place is not None:
+        rows += _checkpoint_rows(shown.place)
     rows += more
     rows.append(("next", state.line.next_node_id or "nothing"))
     render.table(rows)
@@ -215,12 +234,44 @@ def _print(shown: Shown, more: list[tuple[str, str]], *, coloured: bool) -> None
                 render.out(text)
 
 
-def _checkpoint_rows(found: Found) -> list[tuple[str, str]]:
-    what = f"{found.said.node}@{found.said.visit} ({found.said.status})" if found.said else "commit"
+def _run_rows(whole: Whole) -> Iterator[tuple[str, str]]:
+    made = whole.made_with
+    reason = f": {whole.state.reason}" if whole.state.reason else ""
+    yield "run", whole.run
+    if whole.made_by != "git-fabro":
+        yield "made by", f"{whole.made_by} ({made.get('generation', 'no metadata')})"
+    if whole.origin != LOCAL:
+        yield "origin", whole.origin
+    yield "status", f"{_ending(whole)}{reason}"
+    yield "workflow", str(made.get("workflow_file") or made.get("slug") or made.get("workflow", ""))
+    goal = whole.state.line.context_values.get("graph.goal") or made.get("goal", "")
+    yield "goal", str(goal)
+    yield "created", str(made.get("created_at", ""))
+    yield "checkpoints", str(whole.ordinal)
+    if whole.run_tip is not None:
+        yield "branch", whole.run_branch
+        yield "run tip", whole.run_tip
+    if whole.meta_tip is not None or whole.run_tip is not None:
+        yield "meta tip", whole.meta_tip or "none"
+
+
+def _ending(whole: Whole) -> str:
+    """The status; of Fabro's runs whether they ended, and how, where that is recorded."""
+    if whole.made_by == "git-fabro" or whole.status in (ENDED, UNFINISHED):
+        return whole.status
+    return f"{ENDED}, {whole.status}"
+
+
+def _checkpoint_rows(place: Place) -> list[tuple[str, str]]:
+    entry = place.entry
+    what = "snapshot" if entry.kind == "snapshot" else "commit"
+    if entry.node is not None:
+        what = f"{entry.node}@{entry.visit} ({entry.status})"
+    meta = entry.meta_commit or entry.named_meta_commit
     return [
-        ("checkpoint", f"@{found.ordinal} {what}"),
-        ("run commit", found.run_commit),
-        ("meta commit", f"{found.meta_commit or found.named_meta_commit} (link: {found.link})"),
+        ("checkpoint", f"{entry.name} {what}"),
+        ("run commit", entry.run_commit or "none"),
+        ("meta commit", f"{meta} (link: {entry.link})" if meta else f"none (link: {entry.link})"),
     ]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from git_fabro import lease, opening, reading, rundir
+from git_fabro import homes, lease, opening, reading
 from git_fabro.checkpoint.model import RunId
 from git_fabro.checkpoint.secrets import Mask, secret_values
 from git_fabro.doors import Doors, fresh_ulid
@@ -33,7 +33,7 @@ class Place:
     @property
     def home(self) -> Path:
         repository = self.doors.repository if self.doors is not None else None
-        return rundir.home(repository, self.folder, self.environment)
+        return homes.home(repository, self.folder, self.environment)
 
     @property
     def directory(self) -> RunDirectory:

@@ -3,47 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Literal
 
-from git_fabro import journal, lease, reading
-from git_fabro.checkpoint import codec, layout, message
+from git_fabro import branches, history, journal, lease, reading, summary
+from git_fabro.branches import LOCAL, Branches, Source
+from git_fabro.checkpoint import codec, layout
 from git_fabro.checkpoint.model import Oid, RunId
 from git_fabro.doors import Doors
 from git_fabro.errors import FabroError, NotFoundError, RecordError
+from git_fabro.fabroruns import FabroRun
 from git_fabro.git.snapshot.model import ENGINE_NOTICE
+from git_fabro.place import Place
+from git_fabro.reading import Tips
 from git_fabro.rundir import RunDirectory
+from git_fabro.summary import Row
 from git_fabro.workflow import engine
-from git_fabro.workflow.records import NodeFinished, Record, RunNotice
-from git_fabro.workflow.state import BLOCKED, RUNNING, Json, RunState
+from git_fabro.workflow.graph import NodeId
+from git_fabro.workflow.records import Record, RunNotice, Unknown
+from git_fabro.workflow.state import BLOCKED, RUNNING, Json, Position, RunState
 
 INTERRUPTED = "interrupted"
-_MOST_TOUCHED = 1000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """A run in a list; ``status`` is ``interrupted`` where it says running and nobody drives it."""
-
-    run_id: str
-    status: str
-    workflow: str
-    goal: str
-    node: str | None
-    checkpoints: int
-    created_at: str
-    updated_at: str
-    labels: Mapping[str, str]
-    parent: Mapping[str, Json] | None
-    origin: str = "local"
-    problem: str = ""
+#: What Fabro's checkpoints are among records; nothing of ours has this kind.
+FABRO_CHECKPOINT = "fabro.checkpoint"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Whole:
-    """All of a run: what it was made with, its state, and where its refs stand."""
+    """All of a run: what it was made with, its state, and where its refs stand.
+
+    ``origin`` is ``local`` or the remote that has it; ``made_by`` is ``git-fabro`` or ``fabro``.
+    """
 
     run: RunId
     made_with: Mapping[str, Json]
@@ -52,51 +42,43 @@ class Whole:
     run_tip: Oid | None
     meta_tip: Oid | None
     ordinal: int
+    origin: str = LOCAL
+    made_by: str = "git-fabro"
+    run_branch: str = ""
 
 
 def row(doors: Doors | None, home: Path, run: RunId) -> Row:
     """One run as a row; a run that cannot be read has ``?`` and says why."""
     try:
-        whole = look(doors, home, run)
+        found = branches.branches_of(_source(doors), run) if doors is not None else None
+        quick = None if found is None else summary.quick(_source(doors), home, found)
+        return quick or _row_of(look(doors, home, run))
     except FabroError as exc:
-        return Row(
-            run_id=run,
-            status="?",
-            workflow="",
-            goal="",
-            node=None,
-            checkpoints=0,
-            created_at=_born(run),
-            updated_at="",
-            labels={},
-            parent=None,
-            problem=exc.message,
-        )
+        return Row(run_id=run, status="?", created_at=summary.born(run), problem=exc.message)
+
+
+def _row_of(whole: Whole) -> Row:
     made, state = whole.made_with, whole.state
     labels, parent = made.get("labels"), made.get("parent")
     return Row(
-        run_id=run,
+        run_id=whole.run,
         status=whole.status,
-        workflow=_text(made.get("workflow_slug")),
-        goal=_text(state.line.context_values.get("graph.goal")),
+        workflow=summary.text(made.get("workflow_slug")),
+        goal=summary.text(state.line.context_values.get("graph.goal")),
         node=state.line.next_node_id or state.line.current_node,
         checkpoints=whole.ordinal,
-        created_at=_text(made.get("created_at")) or _born(run),
+        created_at=summary.text(made.get("created_at")) or summary.born(whole.run),
         updated_at=state.timestamp,
-        labels={k: _text(v) for k, v in labels.items()} if isinstance(labels, dict) else {},
+        labels={k: summary.text(v) for k, v in labels.items()} if isinstance(labels, dict) else {},
         parent=parent if isinstance(parent, dict) else None,
+        origin=whole.origin,
+        is_over=whole.status in summary.OVER,
     )
 
 
-def _text(value: Json) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _born(run: RunId) -> str:
-    if not layout.is_ulid(run):
-        return ""
-    when = datetime.fromtimestamp(layout.ulid_milliseconds(run) / 1000, UTC)
-    return engine.stamp(when)
+def _source(doors: Doors | None) -> Source:
+    assert doors is not None
+    return Source(doors.repository, doors.objects, doors.refs)
 
 
 def look(doors: Doors | None, home: Path, run: RunId) -> Whole:
@@ -107,22 +89,102 @@ def look(doors: Doors | None, home: Path, run: RunId) -> Whole:
         RecordError: what is stored does not parse.
     """
     directory = RunDirectory.of(home, run)
-    tips = reading.tips_of(doors, run) if doors is not None else reading.no_tips(run)
-    if doors is None or tips.meta_tip is None:
+    found = branches.branches_of(_source(doors), run) if doors is not None else None
+    if doors is None or found is None or not found.tips:
         return _look_at_journal(run, directory)
+    if not history.is_ours(_source(doors), found):
+        return _look_at_fabros(FabroRun(_source(doors), found))
+    if found.meta_tip is None:
+        return _look_at_commits(doors, found)
+    if found.meta_ref is not None and found.meta_ref.startswith(layout.REMOTES):
+        return _look_at_remote(doors, found)
     seen = reading.view(doors, run, directory)
-    data = doors.objects.blob_at(seen.course.meta, layout.RUN_JSON) or b"{}"
-    made = codec.parse_json(data, layout.RUN_JSON)
-    codec.check_schema(made, layout.RUN_JSON)
     return Whole(
         run=run,
-        made_with=made,
+        made_with=_made_with(doors, seen.course.meta),
         state=seen.state,
         status=_live_status(doors, run, seen.state),
-        run_tip=tips.run_tip,
-        meta_tip=tips.meta_tip,
+        run_tip=found.run_tip,
+        meta_tip=found.meta_tip,
         ordinal=seen.course.ordinal + len(seen.course.unrecorded),
+        origin=found.origin,
+        run_branch=layout.run_branch(run),
     )
+
+
+def _made_with(doors: Doors, meta: Oid) -> Mapping[str, Json]:
+    made = codec.parse_json(doors.objects.blob_at(meta, layout.RUN_JSON) or b"{}", layout.RUN_JSON)
+    codec.check_schema(made, layout.RUN_JSON)
+    return dict(made)
+
+
+def _look_at_remote(doors: Doors, found: Branches) -> Whole:
+    """A run as a remote had it when it was fetched; who drives it there, nobody here can say."""
+    course = reading.course_of(doors, _tips(found))
+    state = reading.state_at(doors, course.meta)
+    return Whole(
+        run=found.run,
+        made_with=_made_with(doors, course.meta),
+        state=state,
+        status=state.status,
+        run_tip=found.run_tip,
+        meta_tip=found.meta_tip,
+        ordinal=course.ordinal + len(course.unrecorded),
+        origin=found.origin,
+        run_branch=_shown(found.run_ref),
+    )
+
+
+def _tips(found: Branches) -> Tips:
+    return Tips(
+        run=found.run,
+        run_tip=found.run_tip,
+        meta_tip=found.meta_tip,
+        lease=None,
+        namespace="heads",
+    )
+
+
+def _look_at_commits(doors: Doors, found: Branches) -> Whole:
+    """A run of ours whose metadata is not here: what its commits say of themselves."""
+    places = history.Timeline(_source(doors), found).places()
+    last = next((place.entry for place in places if place.entry.node is not None), None)
+    state = RunState(status="?")
+    if last is not None and last.node is not None:
+        line = replace(state.line, current_node=NodeId(last.node))
+        state = replace(state, line=line)
+    return Whole(
+        run=found.run,
+        made_with={},
+        state=state,
+        status="?",
+        run_tip=found.run_tip,
+        meta_tip=None,
+        ordinal=(last.ordinal or 0) if last is not None else 0,
+        origin=found.origin,
+        run_branch=_shown(found.run_ref),
+    )
+
+
+def _look_at_fabros(run: FabroRun) -> Whole:
+    made, found = run.made(), run.branches
+    return Whole(
+        run=found.run,
+        made_with={key: value for key, value in asdict(made).items() if value} if made else {},
+        state=run.state(),
+        status=run.status(),
+        run_tip=found.run_tip,
+        meta_tip=found.meta_tip,
+        ordinal=len(list(run.places())),
+        origin=found.origin,
+        made_by="fabro",
+        run_branch=_shown(found.run_ref),
+    )
+
+
+def _shown(ref: str | None) -> str:
+    """A branch as people write it."""
+    return (ref or "").removeprefix(layout.HEADS).removeprefix("refs/remotes/")
 
 
 def _live_status(doors: Doors, run: RunId, state: RunState) -> str:
@@ -175,23 +237,95 @@ class Stop:
 
 def records(doors: Doors | None, home: Path, run: RunId) -> Iterator[Record | Stop]:
     """All records of a run in order, those of the journal last; a ``Stop`` where it is damaged."""
-    after = 0
     directory = RunDirectory.of(home, run)
-    tips = reading.tips_of(doors, run) if doors is not None else reading.no_tips(run)
-    if doors is None or tips.meta_tip is None:
+    found = branches.branches_of(_source(doors), run) if doors is not None else None
+    if doors is None or found is None or not found.tips:
         for entry in journal.read(directory.journal).entries:
             yield entry.record
         return
-    seen = reading.view(doors, run, directory)
+    if not history.is_ours(_source(doors), found):
+        yield from _of_fabros(FabroRun(_source(doors), found))
+    elif found.meta_ref is not None and found.meta_ref.startswith(layout.REMOTES):
+        yield from _sealed(doors, reading.course_of(doors, _tips(found)).meta)
+    elif found.meta_tip is not None:
+        seen = reading.view(doors, run, directory)
+        last: Record | Stop | None = None
+        for last in _sealed(doors, seen.course.meta):
+            yield last
+        if not isinstance(last, Stop):
+            yield from (entry.record for entry in seen.counted)
+
+
+def _sealed(doors: Doors, meta: Oid) -> Iterator[Record | Stop]:
+    """The records that the chain holds; a ``Stop`` where it is damaged."""
+    after = 0
     try:
-        for record in reading.records(doors, seen.course.meta):
+        for record in reading.records(doors, meta):
             after = record.seq
             yield record
     except RecordError as exc:
         yield Stop(after, exc.message)
-        return
-    for entry in seen.counted:
-        yield entry.record
+
+
+def _of_fabros(run: FabroRun) -> Iterator[Record | Stop]:
+    """The checkpoints of a run that has no records, each as one."""
+    for number, place in enumerate(reversed(list(run.places())), start=1):
+        if place.entry.problem:
+            yield Stop(number - 1, place.entry.problem)
+            return
+        yield _as_record(run, number, place)
+
+
+def _as_record(run: FabroRun, number: int, place: Place) -> Record:
+    entry = place.entry
+    node = NodeId(entry.node or "")
+    data: dict[str, Json] = {
+        "status": entry.status,
+        "run_commit": entry.run_commit,
+        "meta_commit": entry.meta_commit,
+        "duration_ms": run.detail(place).duration_ms,
+    }
+    state = run.state_json(entry) if entry.meta_commit is not None else None
+    outcomes = state.get("node_outcomes") if isinstance(state, dict) else None
+    if isinstance(outcomes, dict) and node in outcomes:
+        data["outcome"] = outcomes[node]
+    return Record(
+        seq=number,
+        at=engine.stamp_of(entry.when or 0),
+        event=Unknown(kind=FABRO_CHECKPOINT, origin="external", data=data),
+        position=Position(node=node, visit=entry.visit or 1),
+    )
+
+
+def fabros(doors: Doors, run: RunId, meta: Oid | None) -> FabroRun | None:
+    """What reads a meta commit that Fabro made, as it lies on its branch; None for one of ours.
+
+    None stands for no metadata, where only what Fabro's run branch says can be read.
+    """
+    found = branches.branches_of(_source(doors), run)
+    at = found if meta is None else replace(found, meta_tip=meta)
+    if not at.tips or history.is_ours(_source(doors), at):
+        return None
+    return FabroRun(_source(doors), at)
+
+
+def state_at(doors: Doors, run: RunId, place: Place) -> RunState:
+    """The state that a checkpoint holds, whoever made it.
+
+    Raises:
+        NotFoundError: it has no metadata here.
+        RecordError: what it holds does not parse.
+    """
+    entry = place.entry
+    if entry.meta_commit is None:
+        raise NotFoundError(
+            f"no metadata for checkpoint {entry.name} (link: {entry.link}): {run}",
+            hint=f"git show {entry.run_commit}",
+        )
+    theirs = fabros(doors, run, entry.meta_commit)
+    if theirs is not None:
+        return theirs.state(entry)
+    return reading.state_at(doors, entry.meta_commit)
 
 
 def snapshots_by(doors: Doors | None, home: Path, run: RunId) -> str:
@@ -251,141 +385,3 @@ class Watch:
             size = (0, 0, 0)
         tips = reading.tips_of(self._doors, self._run) if self._doors is not None else None
         return tips, size
-
-
-Link = Literal["ok", "missing", "foreign", "none"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """A checkpoint: its place in the timeline, both commits, and what its message says.
-
-    ``said`` is None for a commit made by hand. ``named_meta_commit`` is what its trailer says,
-    ``meta_commit`` the one on the run's own chain that belongs to it. ``link`` is ``ok``,
-    ``missing`` (the named one is not there), ``foreign`` (on another run's chain) or ``none``.
-    """
-
-    ordinal: int
-    run_commit: Oid
-    said: message.CheckpointTrailers | None
-    meta_commit: Oid | None
-    named_meta_commit: Oid | None
-    link: Link
-
-
-def timeline(doors: Doors, run: RunId) -> list[Found]:
-    """The checkpoints of a run, the oldest first: the commits of its branch above the base.
-
-    Raises:
-        NotFoundError: the run has no run branch.
-    """
-    tips = reading.tips_of(doors, run)
-    if tips.run_tip is None:
-        raise NotFoundError(f"the run has no branch here: {run}", hint="git fabro list -a")
-    meta_tip = reading.course_of(doors, tips).meta if tips.meta_tip else None
-    base = reading.base_of(doors, meta_tip) if meta_tip else None
-    chain = frozenset(doors.objects.history(meta_tip)) if meta_tip else frozenset()
-    by_hand = reading.named_by_hand(doors, meta_tip) if meta_tip else {}
-    commits = list(doors.objects.history(tips.run_tip, stop=base))
-    return [
-        _found(doors, number, commit, by_hand.get(commit), chain)
-        for number, commit in enumerate(reversed(commits), start=1)
-    ]
-
-
-def _found(
-    doors: Doors, ordinal: int, commit: Oid, naming: Oid | None, chain: frozenset[Oid]
-) -> Found:
-    said = None
-    if naming is None:
-        said = message.parse_checkpoint_message(doors.objects.read_commit(commit).message)
-    named = Oid(said.checkpoint) if said is not None else None
-    link: Link = "ok" if naming is not None else "none"
-    if named is not None:
-        elsewhere: Link = "foreign" if doors.objects.exists(named) else "missing"
-        link = "ok" if named in chain else elsewhere
-    return Found(
-        ordinal=ordinal,
-        run_commit=commit,
-        said=said,
-        meta_commit=naming or (named if link == "ok" else None),
-        named_meta_commit=named,
-        link=link,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint:
-    """A checkpoint as ``show --json`` prints it (git-fabro(1)).
-
-    ``kind`` is ``node``, or ``commit`` for one made by hand: then node, visit and status are None.
-    ``at`` is RFC 3339; the commits are named in full; ``link`` is as in ``Found``.
-    """
-
-    ordinal: int
-    kind: Literal["node", "commit"]
-    node: str | None
-    visit: int | None
-    status: str | None
-    at: str
-    duration_ms: int | None
-    files_changed: int | None
-    run_commit: Oid
-    meta_commit: Oid | None
-    named_meta_commit: Oid | None
-    link: Link
-
-
-def checkpoint(doors: Doors, found: Found) -> Checkpoint:
-    """A checkpoint with its time, its duration and how many files it changed."""
-    said, finished = found.said, _finished(doors, found)
-    touched = finished.outcome.files_touched if finished is not None else ()
-    # The record names at most 1,000 paths; of more, and of commits by hand, the trees are asked.
-    counted = finished is not None and len(touched) < _MOST_TOUCHED
-    return Checkpoint(
-        ordinal=found.ordinal,
-        kind="node" if said else "commit",
-        node=said.node if said else None,
-        visit=said.visit if said else None,
-        status=said.status if said else None,
-        at=engine.stamp_of(doors.objects.read_commit(found.run_commit).when),
-        duration_ms=finished.duration_ms if finished is not None else None,
-        files_changed=len(touched) if counted else _changed(doors, found.run_commit),
-        run_commit=found.run_commit,
-        meta_commit=found.meta_commit,
-        named_meta_commit=found.named_meta_commit,
-        link=found.link,
-    )
-
-
-def _finished(doors: Doors, found: Found) -> NodeFinished | None:
-    """The record of the visit that a checkpoint ends; None where there is none to be read."""
-    if found.said is None or found.meta_commit is None:
-        return None
-    for record in reading.records_at(doors, found.meta_commit):
-        here = record.position is not None and record.position.node == found.said.node
-        if here and isinstance(record.event, NodeFinished):
-            return record.event
-    return None
-
-
-def _changed(doors: Doors, commit: Oid) -> int | None:
-    """How many paths differ from the commit before; None for a root, which has none before it."""
-    parents = doors.objects.parents(commit)
-    return len(doors.objects.diff(parents[0], commit)) if parents else None
-
-
-def interior(doors: Doors | None, home: Path, run: RunId) -> dict[str, str]:
-    """The nodes that ran inside fan-outs, and the outermost parallel node of each."""
-    outer: dict[str, str] = {}
-    for one in records(doors, home, run):
-        position = one.position if isinstance(one, Record) else None
-        if position is not None and position.branch is not None:
-            parallel = position.branch.partition("@")[0]
-            if position.node != parallel:
-                outer[position.node] = parallel
-    for node, parallel in outer.items():
-        while parallel in outer:
-            parallel = outer[parallel]
-        outer[node] = parallel
-    return outer

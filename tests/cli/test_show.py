@@ -48,7 +48,7 @@ start  1       success
 plan   1       success
 """
 NEWEST = "run <run> (the newest)\n"
-LOG = "hint: git log --first-parent fabro/run/<run>\n"
+LOG = "hint: git fabro log <run>\n"
 
 
 def test_the_engine_of_the_snapshots_is_said_with_v(shell: Shell, repo: GitRepo) -> None:

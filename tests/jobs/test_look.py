@@ -1,4 +1,4 @@
-"""Runs seen from outside: rows, the whole, records, the timeline and its links."""
+"""Runs seen from outside: rows, the whole, records."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import git_fabro
-from git_fabro import rundir
+from git_fabro import homes
 from git_fabro.checkpoint.model import RunId
 from git_fabro.doors import Doors
 from git_fabro.errors import NotFoundError
@@ -19,11 +19,6 @@ from tests.conftest import GitRepo
 TWO = """digraph Two { goal="ship it"; start [shape=Mdiamond]; exit [shape=Msquare]
 plan [script="echo planned > plan.txt"]; build [script="echo built > build.txt"]
 start -> plan -> build -> exit }
-"""
-FAN = """digraph { start [shape=Mdiamond]; exit [shape=Msquare]
-split [shape=component]; join [shape=tripleoctagon, merge=all]
-api [script="echo a > a.txt"]; test [script="true"]; docs [script="echo d > d.txt"]
-start -> split; split -> api -> test -> join; split -> docs -> join; join -> exit }
 """
 
 
@@ -40,7 +35,7 @@ def doors(repo: GitRepo) -> Doors:
 
 
 def _home(doors: Doors) -> Path:
-    return rundir.home(doors.repository, doors.repository.top, dict(os.environ))
+    return homes.home(doors.repository, doors.repository.top, dict(os.environ))
 
 
 def test_a_row_says_where_a_run_stands(doors: Doors, run: RunId) -> None:
@@ -66,8 +61,6 @@ def test_a_run_that_cannot_be_read_is_a_row_with_its_problem(
 def test_a_run_that_is_not_there_is_refused(doors: Doors, run: RunId) -> None:
     with pytest.raises(NotFoundError, match="no such run: NOPE"):
         look.look(doors, _home(doors), RunId("NOPE"))
-    with pytest.raises(NotFoundError, match="the run has no branch here: NOPE"):
-        look.timeline(doors, RunId("NOPE"))
 
 
 def test_the_refs_alone_are_enough(doors: Doors, run: RunId, tmp_path: Path) -> None:
@@ -75,90 +68,6 @@ def test_the_refs_alone_are_enough(doors: Doors, run: RunId, tmp_path: Path) -> 
 
     assert look.look(doors, elsewhere, run) == look.look(doors, _home(doors), run)
     assert list(look.records(doors, elsewhere, run)) == list(look.records(doors, _home(doors), run))
-
-
-def test_the_timeline_is_the_first_parents_above_the_base(
-    repo: GitRepo, doors: Doors, run: RunId
-) -> None:
-    found = look.timeline(doors, run)
-
-    assert [one.run_commit for one in found] == repo.git(
-        "rev-list", "--first-parent", "--reverse", f"main..fabro/run/{run}"
-    ).split()
-    assert [one.meta_commit for one in found] == repo.git(
-        "log",
-        "--reverse",
-        "--format=%(trailers:key=Fabro-Checkpoint,valueonly,separator=)",
-        f"main..fabro/run/{run}",
-    ).split()
-    assert [one.link for one in found] == ["ok", "ok"]
-
-
-def test_a_checkpoint_has_its_time_duration_and_files(
-    repo: GitRepo, doors: Doors, run: RunId
-) -> None:
-    first = look.checkpoint(doors, look.timeline(doors, run)[0])
-
-    assert (first.ordinal, first.kind, first.node, first.visit) == (1, "node", "plan", 1)
-    assert (first.status, first.files_changed, first.link) == ("success", 1, "ok")
-    assert first.at[:19] + "Z" == repo.git(
-        "log", "-1", "--date=format-local:%Y-%m-%dT%H:%M:%SZ", "--format=%cd", first.run_commit
-    )
-    assert first.duration_ms is not None
-    assert first.duration_ms >= 0
-
-
-def _amend_link(repo: GitRepo, run: str, named: str) -> None:
-    """A run tip whose trailer names another commit."""
-    text = repo.git("log", "-1", "--format=%B", f"fabro/run/{run}")
-    old = repo.git("rev-parse", f"fabro/run/{run}")
-    trailer = next(row for row in text.split("\n") if row.startswith("Fabro-Checkpoint: "))
-    tree = repo.git("rev-parse", f"{old}^{{tree}}")
-    message = text.replace(trailer, f"Fabro-Checkpoint: {named}")
-    new = repo.git("commit-tree", tree, "-p", f"{old}^", "-m", message)
-    repo.git("update-ref", f"refs/heads/fabro/run/{run}", new)
-
-
-def test_a_link_to_nothing_is_missing(repo: GitRepo, doors: Doors, run: RunId) -> None:
-    _amend_link(repo, run, "1" * 40)
-
-    last = look.timeline(doors, run)[-1]
-
-    assert (last.link, last.meta_commit, last.named_meta_commit) == ("missing", None, "1" * 40)
-    assert look.checkpoint(doors, last).duration_ms is None
-
-
-def test_a_link_to_another_chain_is_foreign(repo: GitRepo, doors: Doors, run: RunId) -> None:
-    other = git_fabro.open(repo.path).start(str(repo.path / "two.fabro")).id
-    named = repo.git("rev-parse", f"fabro/meta/{other}")
-    _amend_link(repo, run, named)
-
-    last = look.timeline(doors, run)[-1]
-
-    assert (last.link, last.meta_commit, last.named_meta_commit) == ("foreign", None, named)
-
-
-def test_a_commit_by_hand_has_no_link_and_its_files_are_counted(
-    repo: GitRepo, doors: Doors, run: RunId
-) -> None:
-    repo.git("switch", "-q", f"fabro/run/{run}")
-    repo.commit({"a": "1", "b": "2"})
-
-    last = look.checkpoint(doors, look.timeline(doors, run)[-1])
-
-    assert (last.kind, last.node, last.link, last.files_changed) == ("commit", None, "none", 2)
-    assert (last.meta_commit, last.named_meta_commit, last.duration_ms) == (None, None, None)
-
-
-def test_nodes_inside_a_fan_out_belong_to_the_parallel_node(repo: GitRepo, doors: Doors) -> None:
-    repo.commit({"fan.fabro": FAN})
-    run = git_fabro.open(repo.path).start(str(repo.path / "fan.fabro")).id
-
-    assert look.interior(doors, _home(doors), run) == {
-        "api": "split",
-        "test": "split",
-        "docs": "split",
-    }
 
 
 def test_damage_ends_the_records_with_a_stop(repo: GitRepo, doors: Doors, run: RunId) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from git_fabro import reading, rundir
+from git_fabro import homes, reading
 from git_fabro.checkpoint import codec, layout
 from git_fabro.checkpoint.model import RunId
 from git_fabro.doors import Doors
@@ -122,7 +122,7 @@ class Stage:
     def directory(self) -> RunDirectory:
         doors = self.doors()
         repository = doors.repository if doors else None
-        return RunDirectory.of(rundir.home(repository, self.repo.path, self.environment), self.run)
+        return RunDirectory.of(homes.home(repository, self.repo.path, self.environment), self.run)
 
     def begin(self, *, checkpoints: bool = True, terms: Terms | None = None) -> RunState:
         request = begin.Request(

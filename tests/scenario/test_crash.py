@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from git_fabro import reading, rundir
+from git_fabro import homes, reading
 from git_fabro.checkpoint import codec, layout
 from git_fabro.checkpoint.model import RunId
 from git_fabro.doors import Doors
@@ -82,7 +82,7 @@ class World:
         return runs[0] if runs else None
 
     def directory(self, run: RunId) -> RunDirectory:
-        home = rundir.home(self.doors().repository, self.repo.path, dict(os.environ))
+        home = homes.home(self.doors().repository, self.repo.path, dict(os.environ))
         return RunDirectory.of(home, run)
 
 

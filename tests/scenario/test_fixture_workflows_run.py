@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from git_fabro import reading, rundir
+from git_fabro import homes, reading
 from git_fabro.checkpoint.model import RunId
 from git_fabro.doors import Doors
 from git_fabro.rundir import RunDirectory
@@ -94,7 +94,7 @@ def state_of(repo: GitRepo, run: RunId) -> Line:
 
 def _state(repo: GitRepo, run: RunId) -> RunState:
     doors = Doors.open(repo.path)
-    home = rundir.home(doors.repository, repo.path, dict(os.environ))
+    home = homes.home(doors.repository, repo.path, dict(os.environ))
     return reading.view(doors, run, RunDirectory.of(home, run)).state
 
 

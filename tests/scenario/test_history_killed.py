@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from git_fabro import reading, rundir
+from git_fabro import homes, reading
 from git_fabro.doors import Doors
 from git_fabro.jobs import look
 from git_fabro.jobs.history import fork, rewind, undo
@@ -41,7 +41,7 @@ class Scene:
         assert fabro(repo.path, "run", "-q", "w.fabro", status=1)
         doors = Doors.open(repo.path)
         (self.run,) = reading.runs(doors)
-        self.home = rundir.home(doors.repository, repo.path, dict(os.environ))
+        self.home = homes.home(doors.repository, repo.path, dict(os.environ))
         self.top = self.directory.worktree
         (self.top / "plan.txt").write_text("staged by hand\n")
         GitRepo(self.top).git("add", "plan.txt")

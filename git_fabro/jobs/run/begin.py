@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from git_fabro import lease, opening, rundir, workflows
+from git_fabro import homes, lease, opening, workflows
 from git_fabro.checkpoint import codec, layout
 from git_fabro.checkpoint.model import Commit, Identity, Oid, RunId
 from git_fabro.checkpoint.secrets import Mask, secret_values
@@ -90,7 +90,7 @@ def prepare(request: Request, doors: Doors | None) -> Plan:
     graph = loaded.require()
     refuse_unrunnable(graph, loaded.settings, request.environment, dry_run=request.terms.dry_run)
     notes: list[str] = []
-    home = rundir.home(repository, request.folder, request.environment)
+    home = homes.home(repository, request.folder, request.environment)
     in_place = request.in_place
     uses_git = request.checkpoints and not request.terms.dry_run and doors is not None
     mode = request.dirty or (repository.config("fabro.dirty") if repository else None) or HEAD

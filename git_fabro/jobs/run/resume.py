@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from git_fabro import lease, opening, reading, rundir, workflows
+from git_fabro import homes, lease, opening, reading, workflows
 from git_fabro.checkpoint import codec, layout
 from git_fabro.checkpoint.model import Oid, RunId
 from git_fabro.doors import Doors
@@ -92,7 +92,7 @@ def resume(
     """
     if doors is not None and reading.tips_of(doors, request.run).meta_tip is not None:
         return _resume_in_git(request, doors, on_record, began)
-    home = rundir.home(doors.repository if doors else None, request.folder, request.environment)
+    home = homes.home(doors.repository if doors else None, request.folder, request.environment)
     directory = RunDirectory.of(home, request.run)
     if not directory.journal.exists():
         raise NotFoundError(f"no such run: {request.run}", hint="git fabro list -a")
@@ -105,7 +105,7 @@ def _resume_in_git(
     on_record: Callable[[Record], None],
     began: Callable[[RunId], None],
 ) -> RunState:
-    run, home = request.run, rundir.home(doors.repository, request.folder, request.environment)
+    run, home = request.run, homes.home(doors.repository, request.folder, request.environment)
     directory = RunDirectory.of(home, run)
     tips = reading.tips_of(doors, run)
     assert tips.meta_tip is not None

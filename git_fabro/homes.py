@@ -1,0 +1,43 @@
+"""Where run directories lie. What is in one is ``rundir.py``'s."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from git_fabro.checkpoint import layout
+from git_fabro.checkpoint.model import RunId
+from git_fabro.git.discover import Repository
+
+
+def home(repository: Repository | None, folder: Path, environment: Mapping[str, str]) -> Path:
+    """The folder that holds the run directories of a repository, or of a folder without one."""
+    if repository is not None:
+        configured = repository.config("fabro.runDir")
+        if configured:
+            return Path(os.path.expanduser(configured))
+        name = repository.common_dir.name
+        if name == ".git":
+            name = repository.common_dir.parent.name
+        name = f"{name.removesuffix('.git')}-{_hash(repository.common_dir)}"
+    else:
+        name = f"none-{_hash(folder)}"
+    state = environment.get("XDG_STATE_HOME") or os.path.join(
+        environment.get("HOME") or os.path.expanduser("~"), ".local", "state"
+    )
+    return Path(state) / "git-fabro" / name
+
+
+def _hash(path: Path) -> str:
+    return hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:8]
+
+
+def runs_at(home: Path) -> list[RunId]:
+    """The ids of the run directories in a folder."""
+    try:
+        names = os.listdir(home)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return sorted(RunId(name) for name in names if layout.is_run_id(name))

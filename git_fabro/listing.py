@@ -1,0 +1,108 @@
+"""Many runs as rows, each read once: a row stays true as long as both tips of its run do.
+
+What was read is kept outside Git, in the cache folder of the user. It can be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from git_fabro import summary
+from git_fabro.branches import LOCAL, Branches, Source
+from git_fabro.checkpoint.model import RunId
+from git_fabro.errors import FabroError
+from git_fabro.summary import Row
+
+#: Another number here makes older files worthless.
+_FORM = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Which rows somebody wants to see; ``before`` is RFC 3339."""
+
+    show_all: bool = False
+    workflow: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    before: str | None = None
+    remote: bool = False
+
+    def takes(self, row: Row) -> bool:
+        return (
+            (self.show_all or not row.is_over)
+            and (not self.remote or row.origin != LOCAL)
+            and (self.workflow is None or row.workflow == self.workflow)
+            and (self.before is None or row.created_at < self.before)
+            and all(row.labels.get(key) == value for key, value in self.labels.items())
+        )
+
+
+def rows(
+    source: Source, home: Path, found: Mapping[RunId, Branches], environment: Mapping[str, str]
+) -> dict[RunId, Row]:
+    """The rows of the runs that are at rest; those that are not, or cannot be read, are left out.
+
+    Args:
+        source: The repository.
+        home: Its run directories: a run with a journal is not at rest.
+        found: The branches of all runs.
+        environment: Says where caches are kept.
+    """
+    file = _file(home, environment)
+    known = _load(file)
+    kept: dict[str, tuple[str, Row]] = {}
+    for run, branches in found.items():
+        mark = f"{branches.run_tip} {branches.meta_tip} {branches.origin}"
+        former = known.get(run)
+        if former is not None and former[0] == mark and not summary.has_journal(home, run):
+            kept[run] = former
+            continue
+        row = _read(source, home, branches)
+        if row is not None and not row.problem:
+            kept[run] = (mark, row)
+    if kept != known:
+        _save(file, kept)
+    return {RunId(run): row for run, (_, row) in kept.items()}
+
+
+def _read(source: Source, home: Path, branches: Branches) -> Row | None:
+    try:
+        return summary.quick(source, home, branches)
+    except FabroError:
+        return None
+
+
+def _file(home: Path, environment: Mapping[str, str]) -> Path:
+    caches = environment.get("XDG_CACHE_HOME") or os.path.join(
+        environment.get("HOME") or os.path.expanduser("~"), ".cache"
+    )
+    return Path(caches) / "git-fabro" / home.name / "rows.json"
+
+
+def _load(file: Path) -> dict[str, tuple[str, Row]]:
+    try:
+        value = json.loads(file.read_bytes())
+        if value["form"] != _FORM:
+            return {}
+        return {run: (mark, Row(**row)) for run, (mark, row) in value["rows"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        # Somebody deleted it, or it is not ours: all is read anew.
+        return {}
+
+
+def _save(file: Path, kept: Mapping[str, tuple[str, Row]]) -> None:
+    listed = {run: (mark, asdict(row)) for run, (mark, row) in kept.items()}
+    text = json.dumps({"form": _FORM, "rows": listed})
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=file.parent, delete=False) as part:
+            part.write(text)
+        os.replace(part.name, file)
+    except OSError:
+        # A cache that cannot be written costs time, and nothing else.
+        return
