@@ -11,9 +11,7 @@ import pytest
 from git_fabro.checkpoint.model import Oid
 from git_fabro.doors import Doors
 from git_fabro.git.encoding import object_name
-from git_fabro.jobs import look
 from git_fabro.jobs.history import fork, rewind, undo
-from git_fabro.jobs.history.rewind import Target
 from tests.conftest import GitRepo
 from tests.scenario.test_history_killed import Scene
 
@@ -56,10 +54,8 @@ class Player(Scene):
 
     def rewind(self) -> bool:
         doors = Doors.open(self.repo.path)
-        found = look.timeline(doors, self.run)
-        one = self.chance.choice(found)
-        assert one.meta_commit is not None
-        target = Target(ordinal=one.ordinal, run_commit=one.run_commit, meta_commit=one.meta_commit)
+        ordinal = self.chance.randint(1, len(self.checkpoints(self.run)))
+        target = self.target(doors, ordinal)
         place = self.place(doors, self.directory)
         self.remember()
         rewind.rewind(place, rewind.plan(place, target))
