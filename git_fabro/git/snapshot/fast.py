@@ -152,8 +152,9 @@ class FastEngine:
             if happened is None:
                 # What came from a cache was ignored by rules that may be others by now.
                 scan.everything(root, anew=anew or self._is_new)
-            else:
-                scan.some(root, happened)
+            elif not scan.some(root, happened):
+                happened = None
+                scan.everything(root)
             self._decline_many(scan)
             changes, notices = self._read(scan)
         finally:

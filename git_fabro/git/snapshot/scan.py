@@ -20,6 +20,7 @@ from git_fabro.git.snapshot.baseline import Seed
 from git_fabro.git.snapshot.content import read_guard
 from git_fabro.git.snapshot.folders import (
     CTIME,
+    LINKS,
     MTIME,
     REGULAR,
     Folder,
@@ -78,6 +79,7 @@ class Scan:
     notices: list[Notice] = field(default_factory=list)
     #: The recorded paths that are no more.
     gone: list[bytes] = field(default_factory=list)
+    _has_new_links: bool = False
 
     def everything(self, root: Folder, *, anew: bool = False) -> None:
         """Look at all below a folder; ``anew`` lists every name, whatever the folders' times.
@@ -95,8 +97,13 @@ class Scan:
             stack.extend((below, anew) for below in folder.folders.values())
         self._compare(folders)
 
-    def some(self, root: Folder, names: Mapping[bytes, Iterable[bytes]]) -> None:
-        """Look at these names alone: ``{folder from the top: names in it}``; raises as above."""
+    def some(self, root: Folder, names: Mapping[bytes, Iterable[bytes]]) -> bool:
+        """Look at these names alone: ``{folder from the top: names in it}``; raises as above.
+
+        Returns:
+            Whether that is enough. Through a new name of a file others may have changed as well:
+            then everything is to be looked at.
+        """
         for path, wanted in names.items():
             folder = root.at(path)
             if folder is None:
@@ -107,6 +114,10 @@ class Scan:
                 self.everything(folder)
                 continue
             self._look_at(folder, wanted)
+        if self._has_new_links:
+            # Everything meets them again.
+            self.changed.clear()
+        return not self._has_new_links
 
     def _look_at(self, folder: Folder, names: Iterable[bytes]) -> None:
         handle = self.open(folder)
@@ -314,6 +325,8 @@ class Scan:
         mode = mode_of(found.st_mode)
         if mode is None:
             raise self.moved(folder)
+        if seen[LINKS] > 1 and (known.stat is None or known.stat[LINKS] != seen[LINKS]):
+            self._has_new_links = True
         path = folder.path + name
         blob = self.seed.blob(path, seen, mode)
         if blob is not None:

@@ -2,9 +2,10 @@
 
 The kernel queues an event before the call that caused it returns, so what is read at a snapshot is
 complete, or the kernel says that it is not. It does not tell of a change through another name of
-the same file: files that are known to have one are looked at each time. What is left is a name that
-a file was given outside while it was watched, and memory that a process mapped and keeps beyond its
-node. That is why a full scan comes round again and again, and at the end.
+the same file: files that are known to have one are looked at each time, and all are when a name is
+new. What is left is a name that a file was given outside while it was watched, or inside and lost
+again before the snapshot, and memory that a process mapped and keeps beyond its node. That is why a
+full scan comes round again and again, and at the end.
 
 Source: inotify(7)
 """
