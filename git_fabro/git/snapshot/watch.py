@@ -38,6 +38,7 @@ class Journal:
 
     def __init__(self, top: bytes, notify: INotify) -> None:
         self._top = top
+        self._is_of = _identity(top)
         self._notify = notify
         self._paths: dict[int, bytes] = {}
         self._watches: dict[bytes, int] = {}
@@ -98,8 +99,11 @@ class Journal:
                 happened.setdefault(path, set()).add(name)
                 if event.mask & _IS_FOLDER and event.mask & _NAMES:
                     self._leave(path + name + b"/")
-            elif event.mask & _MOVE_SELF and path == b"":
+            if path == b"" and event.mask & (_IGNORED | _MOVE_SELF):
                 self.is_whole = False
+        if _identity(self._top) != self._is_of:
+            # A folder above the top was moved, of which its watch is not told.
+            self.is_whole = False
         return happened if self.is_whole else None
 
     def _leave(self, path: bytes) -> None:
@@ -112,6 +116,14 @@ class Journal:
             except OSError:
                 # It went with its folder.
                 continue
+
+
+def _identity(top: bytes) -> tuple[int, int] | None:
+    try:
+        found = os.stat(top)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _most_watches() -> int:

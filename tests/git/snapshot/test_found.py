@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 
 import pytest
@@ -38,5 +39,36 @@ def test_a_change_through_a_new_name_of_a_file_is_seen_under_all_its_names(
     if steps == 2:
         engine.record()
     (repo.path / "d/c").write_text("new")
+
+    assert engine.record().tree == gits_tree(repo)
+
+
+def test_a_work_tree_that_was_made_anew_is_not_told_of_by_the_old_ones_journal(
+    repo: GitRepo, fast: Engines
+) -> None:
+    repo.commit({"a": "old"})
+    (repo.path / ".git").rename(repo.path.with_name("git dir"))
+    link = f"gitdir: {repo.path.with_name('git dir')}\n"
+    repo.write({".git": link})
+    engine = watching(repo, fast)
+
+    shutil.rmtree(repo.path)
+    repo.write({".git": link, "a": "old"})
+    engine.record()
+    repo.write({"b": "new"})
+
+    assert engine.record().tree == gits_tree(repo)
+
+
+def test_a_work_tree_in_the_place_of_another_that_moved_with_its_folder_is_looked_at(
+    repo: GitRepo, fast: Engines
+) -> None:
+    repo.commit({"a": "old"})
+    engine, home = watching(repo, fast), repo.path.parent
+
+    shutil.copytree(home, home.with_name("copy"), symlinks=True)
+    home.rename(home.with_name("moved"))
+    home.with_name("copy").rename(home)
+    repo.write({"a": "new"})
 
     assert engine.record().tree == gits_tree(repo)
