@@ -41,8 +41,11 @@ from git_fabro.git.snapshot.two import in_two
 
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _GUARDS = (b".gitignore", b".gitattributes")
-# What git refuses on some system or other. Source: path.c, is_ntfs_dotgit
-_DOT_GIT = re.compile(rb"(?i)(?:\.git|git~1)[ .]*(?:[:\\].*)?", re.DOTALL)
+# What git refuses on some system or other, where a backslash may part folders.
+# Source: read-cache.c, verify_path; path.c, is_ntfs_dotgit
+_DOT_GIT = re.compile(rb"(?i)(?:\A|\\)(?:\.git|git~1)[ .]*(?:[:\\]|\Z)")
+# The same for links; of the short names all that could be one. Source: is_ntfs_dotgitmodules
+_DOT_GITMODULES = re.compile(rb"(?i)(?:\A|\\)(?:\.gitmodules|gi[0-9a-z]*~)")
 _LARGEST_GUARD = 1 << 20
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 #: Above so many files two processes look at them.
@@ -242,6 +245,9 @@ class Scan:
             return
         if name in folder.folders:
             self._gone(folder, name)
+        if kind == stat.S_IFLNK and _DOT_GITMODULES.search(name):
+            path = folder.path + name
+            raise UncoveredError(f"a link that git refuses: {os.fsdecode(path)!a}", evidence=path)
         if kind not in (stat.S_IFREG, stat.S_IFLNK):
             if name in folder.files:
                 self.notices.append(no_file(folder.path + name))
@@ -372,7 +378,7 @@ def _differing(top: int, folders: Sequence[Folder]) -> list[tuple[int, list[byte
 
 
 def _refuse_dot_git(folder: Folder, name: bytes) -> None:
-    if _DOT_GIT.fullmatch(name) and not (folder.parent is None and name == b".git"):
+    if _DOT_GIT.search(name) and not (folder.parent is None and name == b".git"):
         inside = name == b".git"
         what = "a repository inside" if inside else "a name that git refuses"
         raise UncoveredError(f"{what}: {os.fsdecode(folder.path + name)!a}")

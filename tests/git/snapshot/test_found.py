@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from git_fabro.git.snapshot.fast import FastEngine
+from git_fabro.git.snapshot.model import UncoveredError
 from tests.conftest import GitRepo
 from tests.git.snapshot.test_fast import Engines, gits_tree
 
@@ -72,3 +73,22 @@ def test_a_work_tree_in_the_place_of_another_that_moved_with_its_folder_is_looke
     repo.write({"a": "new"})
 
     assert engine.record().tree == gits_tree(repo)
+
+
+@pytest.mark.parametrize("name", [r"x\.git", r"x\GIT~1", r"x\.git. \y", r".git:x"])
+def test_a_name_that_git_refuses_is_left_to_git(repo: GitRepo, fast: Engines, name: str) -> None:
+    repo.commit({"a": "1"})
+    repo.write({name: "x"})
+
+    with pytest.raises(UncoveredError, match="a name that git refuses"):
+        fast(repo).record()
+
+
+@pytest.mark.parametrize("name", [".gitmodules", "d/.GITMODULES", "gitmod~1", r"x\.gitmodules"])
+def test_gitmodules_as_a_link_is_left_to_git(repo: GitRepo, fast: Engines, name: str) -> None:
+    repo.commit({"a": "1", "d/b": "2", ".gitmodules": "# none\n"})
+    (repo.path / name).unlink(missing_ok=True)
+    (repo.path / name).symlink_to("a")
+
+    with pytest.raises(UncoveredError, match="a link that git refuses"):
+        fast(repo).record()
