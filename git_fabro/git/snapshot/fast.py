@@ -314,16 +314,12 @@ class FastEngine:
         return Known(content.stat, mode, bytes.fromhex(oid))
 
     def _tree(self, root: Folder) -> Oid:
-        tree = self._tree_of(root)
-        return Oid(tree.hex()) if tree else self._objects.write_tree({})
-
-    def _tree_of(self, folder: Folder) -> bytes:
-        """The tree of a folder, ``b""`` where there is nothing to record."""
-        if folder.tree is None:
-            trees = {name: self._tree_of(below) for name, below in folder.folders.items()}
+        # Folders may lie deeper than Python's calls may: a loop.
+        for folder in reversed(list(root.without_tree())):
+            trees = {name: below.tree or b"" for name, below in folder.folders.items()}
             data = folder.entries(trees)
             folder.tree = bytes.fromhex(self._objects.write_tree_data(data)) if data else b""
-        return folder.tree
+        return Oid(root.tree.hex()) if root.tree else self._objects.write_tree({})
 
 
 def _look(path: Path) -> Signature | None:

@@ -142,6 +142,14 @@ class Folder:
             folder = folder.folders.get(name)
         return folder
 
+    def without_tree(self) -> Iterator[Folder]:
+        """This folder and those below whose trees are to be made anew, as ``walk`` has them."""
+        stack = [self] if self.tree is None else []
+        while stack:
+            folder = stack.pop()
+            yield folder
+            stack.extend(below for below in folder.folders.values() if below.tree is None)
+
     def walk(self) -> Iterator[Folder]:
         """This folder and all below, each before what is in it."""
         stack = [self]

@@ -273,18 +273,29 @@ class Scan:
 
     def rules_of(self, folder: Folder) -> FolderRules:
         """The ignore rules of a folder, read once."""
-        if folder.rules is None:
-            where = os.fsdecode(folder.path) + ".gitignore"
-            data = folder.gitignore
-            try:
-                patterns = parse_patterns(data, source=where) if data is not None else None
-            except UndecidedError as exc:
-                raise UncoveredError(f"an ignore rule that git decides: {exc}") from exc
-            if folder.parent is None:
-                folder.rules = FolderRules.top(*self.outside, patterns)
-            else:
-                folder.rules = self.rules_of(folder.parent).enter(folder.name, patterns)
+        if folder.rules is not None:
+            return folder.rules
+        # Folders may lie deeper than Python's calls may: a loop.
+        unread, above = [], folder.parent
+        while above is not None and above.rules is None:
+            unread.append(above)
+            above = above.parent
+        rules = above.rules if above is not None else None
+        for one in reversed(unread):
+            rules = one.rules = self._rules_in(one, rules)
+        folder.rules = self._rules_in(folder, rules)
         return folder.rules
+
+    def _rules_in(self, folder: Folder, above: FolderRules | None) -> FolderRules:
+        where = os.fsdecode(folder.path) + ".gitignore"
+        data = folder.gitignore
+        try:
+            patterns = parse_patterns(data, source=where) if data is not None else None
+        except UndecidedError as exc:
+            raise UncoveredError(f"an ignore rule that git decides: {exc}") from exc
+        if above is None:
+            return FolderRules.top(*self.outside, patterns)
+        return above.enter(folder.name, patterns)
 
     def _gone(self, folder: Folder, name: bytes) -> None:
         known = folder.files.get(name)

@@ -92,3 +92,11 @@ def test_gitmodules_as_a_link_is_left_to_git(repo: GitRepo, fast: Engines, name:
 
     with pytest.raises(UncoveredError, match="a link that git refuses"):
         fast(repo).record()
+
+
+def test_folders_deeper_than_calls_may_be_are_recorded(repo: GitRepo, fast: Engines) -> None:
+    deep = "d/" * 900
+    repo.commit({f"{deep}tracked": "1"})
+    repo.write({f"{deep}new": "2"})
+
+    assert fast(repo).record().tree == gits_tree(repo)
