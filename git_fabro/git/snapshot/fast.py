@@ -160,7 +160,8 @@ class FastEngine:
         finally:
             os.close(handle)
         tree = self._tree(root)
-        changes |= dict.fromkeys(scan.gone)
+        # What was gone may have come again before the scan ended.
+        changes = dict.fromkeys(scan.gone) | changes
         if self._unsettled is not None:
             self._unsettled |= changes
         self._seed, self._is_index_other, self._is_new = Seed(), False, False
@@ -230,7 +231,7 @@ class FastEngine:
                 return False
             if int.from_bytes(data[4:8]) != VERSION:
                 return False
-            self._run_index = RunIndex(self._index, data)
+            self._run_index = RunIndex(self._index, data, self._index_seen[MTIME])
         self._run_index.change(changes, self._top)
         self._run_index.write()
         return True

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -100,3 +102,36 @@ def test_folders_deeper_than_calls_may_be_are_recorded(repo: GitRepo, fast: Engi
     repo.write({f"{deep}new": "2"})
 
     assert fast(repo).record().tree == gits_tree(repo)
+
+
+def test_an_index_brought_up_hides_no_change_that_git_would_have_seen_wt23(
+    repo: GitRepo, fast: Engines
+) -> None:
+    repo.commit({"a": "old", "b": "x"})
+    _wait_for_a_second()
+    repo.write({"a": "one"})
+    repo.git("add", "a")
+    _wait_for(0.1)
+    engine = fast(repo)
+    repo.write({"b": "y"})
+    tree = engine.record().tree
+    repo.write({"a": "two"})
+    _wait_for_a_second()
+
+    engine.settle(tree)
+
+    index = repo.path / ".git/private.index"
+    variables = os.environ | {"GIT_INDEX_FILE": str(index)}
+    done = subprocess.run(["git", "diff"], cwd=repo.path, env=variables, capture_output=True)
+    assert b"+two" in done.stdout
+
+
+def _wait_for_a_second() -> None:
+    """To the beginning of the next second of the file system's clock."""
+    _wait_for(1.01 - time.time() % 1)
+
+
+def _wait_for(seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        continue
