@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 
 from git_fabro.git.snapshot.fast import FastEngine
 from git_fabro.git.snapshot.model import UncoveredError
+from git_fabro.git.snapshot.two import in_two
 from tests.conftest import GitRepo
 from tests.git.snapshot.test_fast import Engines, gits_tree
 
@@ -135,3 +137,13 @@ def _wait_for(seconds: float) -> None:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         continue
+
+
+def test_two_processes_look_where_ended_ones_are_not_waited_for() -> None:
+    former = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        found = in_two(lambda things: [(place, [b"x"]) for place, _ in enumerate(things)], "abcd")
+    finally:
+        signal.signal(signal.SIGCHLD, former)
+
+    assert [place for place, _ in found] == [0, 1, 2, 3]
