@@ -16,9 +16,10 @@ def check_attributes(path: bytes, data: bytes) -> None:
     Raises:
         UncoveredError: an attribute is set that converts content; the file is named.
     """
-    for line in data.removeprefix(b"\xef\xbb\xbf").splitlines():
-        # A pattern in quotes may hold spaces: its words count too, which errs on the safe side.
-        words = line.split()
+    for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
+        # A pattern in quotes may hold spaces, and git reads no further than to a NUL: the words
+        # count all the same, which errs on the safe side. A carriage return parts words.
+        words = line.replace(b"\0", b" ").split()
         if not words or words[0].startswith(b"#"):
             continue
         for word in words if words[0].startswith(b'"') else words[1:]:

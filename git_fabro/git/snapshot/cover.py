@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from git_fabro.git.discover import Repository, read_settings
+from git_fabro.git.program import Git
 from git_fabro.git.snapshot.attributes import check_attributes
 from git_fabro.git.snapshot.folders import Signature, signature_of
 from git_fabro.git.snapshot.ignore import Patterns, UndecidedError, parse_patterns
@@ -18,7 +19,17 @@ from git_fabro.git.snapshot.model import UncoveredError
 
 Settings = Mapping[str, tuple[str, ...]]
 
+# Any number but zero is true as well; spelled otherwise than here it is git's to read.
 _TRUE = frozenset({"true", "yes", "on", "1"})
+_FALSE = frozenset({"", "false", "no", "off", "0"})
+_MUST_BE_FALSE = (
+    "core.ignorecase",
+    "core.precomposeunicode",
+    "core.sparsecheckout",
+    "core.autocrlf",
+    "core.fsmonitor",
+    "core.ignorestat",
+)
 #: File systems whose clock is this machine's own.
 LOCAL_FILE_SYSTEMS = frozenset(
     {"bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "tmpfs", "xfs", "zfs"}
@@ -82,12 +93,23 @@ class Cover:
         yield from (common / "refs" / "replace", common / "packed-refs")
         yield from self._attribute_files()
         yield from self._exclude_files()
-        for key, values in self._settings.items():
-            if key.startswith(("include.", "includeif.")):
-                # From its own file's folder; those are the folders that files lie in.
-                for value in values:
-                    path = Path(value).expanduser()
-                    yield from (path, Path.home() / path, common / path)
+        yield from self._included()
+
+    def _included(self) -> Iterator[Path]:
+        """The configuration files that others name, and what decides whether they are read."""
+        if not any(key.startswith(("include.", "includeif.")) for key in self._settings):
+            return
+        if any(key.startswith("includeif.onbranch:") for key in self._settings):
+            yield self._repo.git_dir / "HEAD"
+        assert self._repo.git is not None
+        asking = Git(self._repo.git.path, os.environ, settings=())
+        args = ("config", "-z", "--show-origin", "--get-regexp", r"^include(if\..*)?\.path$")
+        parts = os.fsdecode(asking.run(args, cwd=self._repo.top, ok=(0, 1))).split("\0")
+        for origin, entry in zip(parts[:-1:2], parts[1::2], strict=True):
+            # A relative path begins at the folder of the file that has it.
+            folder = os.path.dirname(origin.removeprefix("file:"))
+            value = entry.partition("\n")[2]
+            yield self._repo.top / folder / os.path.expanduser(value)
 
     def _attribute_files(self) -> Iterator[Path]:
         named = self._settings.get("core.attributesfile")
@@ -128,11 +150,8 @@ def reason_in_settings(settings: Settings, object_format: str) -> str | None:
     for key in ("core.filemode", "core.symlinks"):
         if key in settings and not is_true(key):
             return f"{key} is {value(key)}"
-    for key in ("core.ignorecase", "core.precomposeunicode", "core.sparsecheckout"):
-        if is_true(key):
-            return f"{key} is true"
-    for key in ("core.autocrlf", "core.fsmonitor", "core.ignorestat"):
-        if value(key) not in ("", "false", "no", "off", "0"):
+    for key in _MUST_BE_FALSE:
+        if value(key) not in _FALSE:
             return f"{key} is {value(key)}"
     for key in ("core.eol", "core.checkroundtripencoding", "core.protecthfs"):
         if key in settings:

@@ -147,3 +147,49 @@ def test_two_processes_look_where_ended_ones_are_not_waited_for() -> None:
         signal.signal(signal.SIGCHLD, former)
 
     assert [place for place, _ in found] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("line", [b"*\rtext", b"* -diff\rtext", b"* text\0"])
+def test_attributes_part_where_git_parts_them(repo: GitRepo, fast: Engines, line: bytes) -> None:
+    repo.commit({"a": "1"})
+    repo.write({".gitattributes": line, "b": "1\r\n"})
+
+    with pytest.raises(UncoveredError, match="sets text"):
+        fast(repo).record()
+
+
+def test_a_setting_is_true_by_any_number_but_zero(repo: GitRepo, fast: Engines) -> None:
+    repo.commit({"a": "1"})
+    repo.git("config", "core.ignoreCase", "2")
+
+    with pytest.raises(UncoveredError, match=r"core\.ignorecase is 2"):
+        fast(repo).record()
+
+
+def test_a_file_that_an_included_file_includes_counts_at_once(repo: GitRepo, fast: Engines) -> None:
+    repo.commit({"a": "1"})
+    folder = repo.path.parent / "else/where"
+    folder.mkdir(parents=True)
+    (folder / "first").write_text("[include] path = second\n")
+    repo.git("config", "include.path", str(folder / "first"))
+    engine = fast(repo)
+    engine.record()
+
+    (folder / "second").write_text("[core] autocrlf = true\n")
+
+    with pytest.raises(UncoveredError, match=r"core\.autocrlf is true"):
+        engine.record()
+
+
+def test_settings_of_a_branch_count_once_it_is_checked_out(repo: GitRepo, fast: Engines) -> None:
+    repo.commit({"a": "1"})
+    included = repo.path.with_name("included")
+    included.write_text("[core] autocrlf = true\n")
+    repo.git("config", "includeIf.onbranch:other.path", str(included))
+    engine = fast(repo)
+    engine.record()
+
+    repo.git("switch", "-q", "-c", "other")
+
+    with pytest.raises(UncoveredError, match=r"core\.autocrlf is true"):
+        engine.record()
