@@ -44,6 +44,7 @@ class FabroRun:
         self.source = source
         self.branches = branches
         self.problems: list[str] = []
+        self.made_by = "fabro"
         self._held: dict[Oid, Held] = {}
 
     def places(self) -> Iterator[Place]:
@@ -61,6 +62,10 @@ class FabroRun:
             when = step.when if step is not None else times.get(entry.meta_commit or Oid(""))
             dated = replace(entry, when=when)
             yield Place(dated, step, before[step.oid] if step is not None else None)
+
+    def base(self) -> Oid | None:
+        """The first parent of the oldest commit of the run."""
+        return self._commits[1]
 
     @cached_property
     def _metas(self) -> list[tuple[MetaEntry, Step]]:
@@ -239,30 +244,37 @@ class FabroRun:
         )
 
     def trace(self, entry: Entry | None, node: str, file: str) -> bytes | None:
-        """A file of a node's visit; None where there is none.
-
-        Args:
-            entry: Whose meta commit is looked into; its own node's visit counts, of others the
-                last. None is the end of the run.
-            node: A node.
-            file: ``response.md``.
-        """
-        folder = self.trace_folder(entry, node)
-        meta = self.branches.meta_tip if entry is None else entry.meta_commit
-        if folder is None or meta is None:
+        """A file of a node's visit; None where there is none. See ``trace_folder``."""
+        folder, tip = self.trace_folder(entry, node), self.branches.meta_tip
+        if folder is None or tip is None:
             return None
-        return self.source.objects.blob_at(meta, f"{folder}/{file}")
+        return self.source.objects.blob_at(tip, f"{folder}/{file}")
 
     def trace_folder(self, entry: Entry | None, node: str) -> str | None:
-        """Where a node's files are; see ``trace``."""
-        meta = self.branches.meta_tip if entry is None else entry.meta_commit
-        if meta is None:
+        """Where the files of a node's visit are in the last meta commit; None where they are not.
+
+        A patch comes one commit after its node, and nothing is removed: the last one has most.
+
+        Args:
+            entry: The visit is the last one at this checkpoint; None at the end of the run.
+            node: A node.
+        """
+        tip = self.branches.meta_tip
+        if tip is None:
             return None
-        found = self.traces(meta)
-        visit = entry.visit if entry is not None and entry.node == node else None
+        found = self.traces(tip)
+        visit = self._visit_at(entry, node)
         if visit is None:
             visit = max((number for name, number in found if name == node), default=1)
         return found.get((node, visit))
+
+    def _visit_at(self, entry: Entry | None, node: str) -> int | None:
+        if entry is None or entry.node == node:
+            return entry.visit if entry is not None else None
+        state = self.state_json(entry) if entry.meta_commit is not None else None
+        visits = state.get("node_visits") if isinstance(state, dict) else None
+        visit = visits.get(node) if isinstance(visits, dict) else None
+        return visit if type(visit) is int else None
 
     def _names(self, meta: Oid, folder: str) -> list[str]:
         entry = self.source.objects.entry_at(meta, folder)

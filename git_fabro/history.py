@@ -88,6 +88,7 @@ class Timeline:
         self.source = source
         self.branches = branches
         self.problems: list[str] = []
+        self.made_by = "git-fabro"
 
     def places(self) -> Iterator[Place]:
         """The places, the newest first; what cannot be read ends them and is a problem."""
@@ -101,7 +102,7 @@ class Timeline:
         if tip is None:
             return
         chain = Chain(self.source, self.branches.meta_tip)
-        base = self._base()
+        base = self.base()
         by_hand: list[Step] = []
         ordinal: int | None = None
         for step in walks.steps(
@@ -129,7 +130,8 @@ class Timeline:
         """Whether commits by hand belong to the run: they do if its base is below them."""
         return bool(by_hand) and base is not None and by_hand[-1].parent == base
 
-    def _base(self) -> Oid | None:
+    def base(self) -> Oid | None:
+        """The commit at which the run branch began, as start.json says."""
         if self.branches.meta_tip is None:
             return None
         data = self.source.objects.blob_at(self.branches.meta_tip, layout.START_JSON)

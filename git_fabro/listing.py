@@ -11,12 +11,16 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from git_fabro import summary
 from git_fabro.branches import LOCAL, Branches, Source
 from git_fabro.checkpoint.model import RunId
 from git_fabro.errors import FabroError
 from git_fabro.summary import Row
+
+if TYPE_CHECKING:
+    from git_fabro.workflow.state import Json
 
 #: Another number here makes older files worthless.
 _FORM = 1
@@ -68,6 +72,19 @@ def rows(
     if kept != known:
         _save(file, kept)
     return {RunId(run): row for run, (_, row) in kept.items()}
+
+
+def parents(
+    source: Source, home: Path, found: Mapping[RunId, Branches], environment: Mapping[str, str]
+) -> dict[RunId, Mapping[str, Json]]:
+    """What each fork was forked from: ``{"run": ..., "ordinal": 3}``; arguments as above."""
+    known = rows(source, home, found, environment)
+    forks: dict[RunId, Mapping[str, Json]] = {}
+    for run, branches in found.items():
+        parent = known[run].parent if run in known else summary.parent_of(source, branches)
+        if parent is not None:
+            forks[run] = parent
+    return forks
 
 
 def _read(source: Source, home: Path, branches: Branches) -> Row | None:

@@ -42,6 +42,10 @@ class History(Protocol):
     source: Source
     branches: Branches
     problems: list[str]
+    made_by: str  # git-fabro, or fabro
+
+    def base(self) -> Oid | None:
+        """The commit below the first checkpoint; None where it is not known."""
 
     def places(self) -> Iterator[Place]:
         """The places, the newest first; what cannot be read is a problem, and no error."""

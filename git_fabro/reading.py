@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from git_fabro import journal
+from git_fabro.branches import Source
 from git_fabro.checkpoint import codec, layout, message
 from git_fabro.checkpoint.model import Commit, Oid, RunId
 from git_fabro.doors import Doors
@@ -258,7 +259,7 @@ def named_by_hand(doors: Doors, meta_tip: Oid) -> dict[Oid, Oid]:
     return found
 
 
-def state_at(doors: Doors, meta: Oid) -> RunState:
+def state_at(doors: Doors | Source, meta: Oid) -> RunState:
     """The state that a meta commit holds.
 
     Raises:

@@ -137,6 +137,17 @@ def _of_fabros(run: FabroRun) -> Row:
     )
 
 
+def parent_of(source: Source, found: Branches) -> Mapping[str, Json] | None:
+    """Run and ordinal that a run was forked from; None if it was not, or cannot be read."""
+    if found.meta_tip is None:
+        return None
+    try:
+        parent = _object(source, found.meta_tip, layout.RUN_JSON).get("parent")
+    except RecordError:
+        return None
+    return parent if isinstance(parent, dict) else None
+
+
 def workflow_of(source: Source | None, found: Branches | None, directory: Path) -> str:
     """The name of a run's workflow, "" where none is recorded.
 

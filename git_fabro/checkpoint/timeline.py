@@ -63,10 +63,10 @@ class Entry:
         if self.run_commit is None:
             return "no run commit"
         if self.link in ("missing", "foreign"):
-            where = "is not there" if self.link == "missing" else "is another run's"
+            where = "is absent" if self.link == "missing" else "is another run's"
             return f"no metadata: {(self.named_meta_commit or '')[:12]} {where}"
         if self.meta_commit is None:
-            return "no metadata: no commit is named"
+            return "no metadata: no trailer" if self.kind == "node" else "no metadata"
         return ""
 
 

@@ -6,12 +6,11 @@ from typing import Annotated
 
 import typer
 
-from git_fabro import history
+from git_fabro import history, targets
 from git_fabro.checkpoint.model import RunId
 from git_fabro.cli import render
 from git_fabro.cli.naming import Here
 from git_fabro.errors import NotFoundError
-from git_fabro.jobs import timeline
 from git_fabro.jobs.history.rewind import Place, Target
 from git_fabro.rundir import RunDirectory
 
@@ -40,7 +39,7 @@ def target_of(here: Here, run: RunId, text: str) -> Target:
         RequestError: it is malformed, or names several.
     """
     told = history.timeline_of(here.reading(), run)
-    place, said = timeline.find(told, text)
+    place, said = targets.find(told, text)
     if said:
         render.say(said)
     entry = place.entry

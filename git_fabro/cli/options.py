@@ -48,3 +48,13 @@ def pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:
             raise RequestError(f"{option} takes K=V, not: {text}", hint=f"{option} KEY=VALUE")
         found[key] = value
     return found
+
+
+def only_with(given: bool, wanted: bool, option: str, hint: str) -> None:
+    """Nothing, if an option that goes with another one is not given alone.
+
+    Raises:
+        RequestError: it is.
+    """
+    if given and not wanted:
+        raise RequestError(f"{option} is for a list of names", hint=hint)

@@ -6,7 +6,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, islice
 from typing import Any
 
 from git_fabro.errors import FabroError
@@ -15,8 +16,15 @@ from git_fabro.errors import FabroError
 _HARMFUL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
 )
+#: So many rows of a stream are looked at before the first one is printed.
+_FIRST_ROWS = 32
 _COLOURS = {
     "success": "32",
+    "succeeded": "32",
+    "ended": "32",
+    "partially_succeeded": "33",
+    "unfinished": "33",
+    "failed": "31",
     "applied": "32",
     "partial_success": "33",
     "blocked": "33",
@@ -57,7 +65,9 @@ def names(values: Sequence[str], *, nul: bool) -> None:
     """A list of names, one a line; or each as it is, ended by a NUL, for ``xargs -0``."""
     for value in values:
         if nul:
-            sys.stdout.write(value + "\0")
+            # Bytes of a path that are no UTF-8 come as surrogates, and go as what they were.
+            sys.stdout.flush()
+            sys.stdout.buffer.write(os.fsencode(value) + b"\0")
         else:
             out(value)
 
@@ -75,6 +85,11 @@ def raw(data: bytes) -> None:
 def document(value: Any) -> None:
     """One JSON document; nothing but JSON escapes is needed to make it harmless."""
     _write(_json(value, indent=2) + "\n")
+
+
+def value(data: Any) -> str:
+    """A JSON value in one line; a text as it is."""
+    return data if isinstance(data, str) else _json(data)
 
 
 def json_line(value: Any) -> None:
@@ -163,6 +178,42 @@ def table(
             for i in range(len(row))
         ]
         _write(indent + "  ".join(cells).rstrip() + "\n")
+
+
+def streamed(rows: Iterable[Sequence[str]], *, head: Sequence[str], colour: int | None) -> int:
+    """Rows as aligned text, printed as they come; how many there were.
+
+    The first rows say how wide the columns are; a later one that is wider stands out.
+
+    Args:
+        rows: Cells, as many in each row as in the head.
+        head: A row of headings, left out if there are no rows.
+        colour: The column that holds statuses and is to be coloured; None is none.
+    """
+    rest = iter(rows)
+    first = list(islice(rest, _FIRST_ROWS))
+    if not first:
+        return 0
+    last = len(head) - 1
+    widths = [max(len(line(row[at])) for row in (head, *first)) for at in range(last)]
+    _write(_joined(head, widths, None))
+    count = 0
+    for row in chain(first, rest):
+        _write(_joined(row, widths, colour))
+        count += 1
+        if count in (1, _FIRST_ROWS):
+            sys.stdout.flush()
+    return count
+
+
+def _joined(row: Sequence[str], widths: Sequence[int], colour: int | None) -> str:
+    cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+    cells.append(row[-1])
+    if not "".join(cells).isprintable():
+        cells = [line(cell) for cell in cells]
+    if colour is not None:
+        cells[colour] = paint(cells[colour], row[colour])
+    return "  ".join(cells).rstrip() + "\n"
 
 
 def paint(text: str, status: str) -> str:

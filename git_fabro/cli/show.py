@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from git_fabro import history
+from git_fabro import history, states, targets
 from git_fabro.branches import LOCAL
 from git_fabro.checkpoint import codec, layout
 from git_fabro.checkpoint.foreign_values import ENDED, UNFINISHED
@@ -48,12 +48,14 @@ class Shown:
     """What was asked for: a run, a checkpoint of it, and the state and metadata of that moment.
 
     ``theirs`` reads the metadata where Fabro made it; None where it is ours, or there is none.
+    ``traces`` is the meta commit that has the trace files.
     """
 
     whole: Whole
     place: Place | None
     state: RunState
     meta: Oid | None
+    traces: Oid | None = None
     theirs: FabroRun | None = None
 
 
@@ -99,23 +101,28 @@ def _snapshots(place: Here, shown: Shown) -> str:
 def _find(place: Here, words: list[str], option: str | None) -> Shown:
     run, text = naming.run_and_target(place, words, option, "show")
     whole = look.look(place.doors, place.home, run)
+    is_theirs = whole.made_by == "fabro"
+    tip = whole.meta_tip
     if text is None:
-        theirs = None
-        if place.doors is not None and whole.made_by == "fabro":
-            theirs = look.fabros(place.doors, run, None)
-        meta = whole.meta_tip
-        return Shown(whole=whole, place=None, state=whole.state, meta=meta, theirs=theirs)
-    doors = place.repository()
-    found, said = timeline.find(history.timeline_of(place.reading(), run), text)
+        theirs = states.fabros(place.reading(), run, None) if is_theirs else None
+        return Shown(
+            whole=whole, place=None, state=whole.state, meta=tip, traces=tip, theirs=theirs
+        )
+    source = place.reading()
+    found, said = targets.find(history.timeline_of(source, run), text)
     if said:
         render.say(said)
-    if found.entry.meta_commit is None and whole.made_by == "fabro":
+    meta = found.entry.meta_commit
+    if meta is None and is_theirs:
         state = RunState(status=found.entry.status or "?")
         return Shown(whole=whole, place=found, state=state, meta=None)
-    state = look.state_at(doors, run, found)
-    meta = found.entry.meta_commit
     return Shown(
-        whole=whole, place=found, state=state, meta=meta, theirs=look.fabros(doors, run, meta)
+        whole=whole,
+        place=found,
+        state=states.state_at(source, run, found),
+        meta=meta,
+        traces=tip if is_theirs else meta,
+        theirs=states.fabros(source, run, None if is_theirs else meta),
     )
 
 
@@ -135,7 +142,7 @@ def _show_value(shown: Shown, key: str, *, as_json: bool) -> None:
 
 
 def _show_file(place: Here, shown: Shown, node: str | None, file: str) -> None:
-    doors, meta = place.doors, shown.meta
+    doors, meta = place.doors, shown.meta if node is None else shown.traces
     path = file if node is None else f"{_folder(shown, node)}/{file}"
     data = doors.objects.blob_at(meta, path) if doors is not None and meta is not None else None
     if data is None:
@@ -177,9 +184,9 @@ def _show_node(doors: Doors | None, shown: Shown, node: str, *, as_json: bool) -
 
 
 def _trace_files(doors: Doors | None, shown: Shown, node: str) -> Iterator[str]:
-    if doors is None or shown.meta is None:
+    if doors is None or shown.traces is None:
         return
-    entry = doors.objects.entry_at(doors.objects.tree_of(shown.meta), _folder(shown, node))
+    entry = doors.objects.entry_at(doors.objects.tree_of(shown.traces), _folder(shown, node))
     for name in sorted(doors.objects.read_tree(entry.oid)) if entry is not None else ():
         yield name.decode("utf-8", "replace")
 

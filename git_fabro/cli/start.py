@@ -28,7 +28,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "stop": ("stop", "end what a run is doing now; it can be resumed"),
     "wait": ("wait", "wait until a run ends"),
     "list": ("list", "list runs"),
+    "log": ("log", "print the timeline of a run, newest first"),
     "show": ("show", "show all of a run or a checkpoint"),
+    "diff": ("diff", "print what a run or a checkpoint changed"),
+    "compare": ("compare", "print two runs side by side"),
     "rewind": ("rewind", "put a run back to one of its checkpoints"),
     "fork": ("fork", "make a new run from a checkpoint of another one"),
     "undo": ("undo", "take the last operation back: refs, work tree and index"),
@@ -129,6 +132,7 @@ def _invoke(command: str, rest: list[str]) -> int:
 
     before = rest[: rest.index("--")] if "--" in rest else rest
     module = import_module(f"git_fabro.cli.{COMMANDS[command][0]}")
+    rest = getattr(module, "spelled", list)(rest)
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     module.register(app)
     parsed = typer.main.get_command(app)

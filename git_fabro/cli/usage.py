@@ -37,7 +37,7 @@ def summary(name: str, command: Any) -> None:
     render.out(f"usage: {_call(name, command)}")
     render.out()
     render.out(f"{command.help.split(chr(10))[0]}")
-    rows = [_row(one) for one in command.params]
+    rows = [_row(one) for one in command.params if not getattr(one, "hidden", False)]
     if rows:
         render.out()
     for left, what in rows:

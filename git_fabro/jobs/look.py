@@ -297,37 +297,6 @@ def _as_record(run: FabroRun, number: int, place: Place) -> Record:
     )
 
 
-def fabros(doors: Doors, run: RunId, meta: Oid | None) -> FabroRun | None:
-    """What reads a meta commit that Fabro made, as it lies on its branch; None for one of ours.
-
-    None stands for no metadata, where only what Fabro's run branch says can be read.
-    """
-    found = branches.branches_of(_source(doors), run)
-    at = found if meta is None else replace(found, meta_tip=meta)
-    if not at.tips or history.is_ours(_source(doors), at):
-        return None
-    return FabroRun(_source(doors), at)
-
-
-def state_at(doors: Doors, run: RunId, place: Place) -> RunState:
-    """The state that a checkpoint holds, whoever made it.
-
-    Raises:
-        NotFoundError: it has no metadata here.
-        RecordError: what it holds does not parse.
-    """
-    entry = place.entry
-    if entry.meta_commit is None:
-        raise NotFoundError(
-            f"no metadata for checkpoint {entry.name} (link: {entry.link}): {run}",
-            hint=f"git show {entry.run_commit}",
-        )
-    theirs = fabros(doors, run, entry.meta_commit)
-    if theirs is not None:
-        return theirs.state(entry)
-    return reading.state_at(doors, entry.meta_commit)
-
-
 def snapshots_by(doors: Doors | None, home: Path, run: RunId) -> str:
     """Which engine records the work trees of a run, and why where it is not the fast one."""
     said = "the fast engine"

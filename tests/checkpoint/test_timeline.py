@@ -179,9 +179,10 @@ def test_no_more_of_a_timeline_is_read_than_it_takes(target: str) -> None:
     [
         ({}, ""),
         ({"run_commit": None}, "no run commit"),
-        ({"link": "missing", "meta_commit": None}, "no metadata: 1111bbbbbbbb is not there"),
+        ({"link": "missing", "meta_commit": None}, "no metadata: 1111bbbbbbbb is absent"),
         ({"link": "foreign", "meta_commit": None}, "no metadata: 1111bbbbbbbb is another run's"),
-        ({"link": "none", "meta_commit": None}, "no metadata: no commit is named"),
+        ({"link": "none", "meta_commit": None}, "no metadata: no trailer"),
+        ({"kind": "commit", "link": "none", "meta_commit": None}, "no metadata"),
         ({"kind": "snapshot", "link": "none", "meta_commit": None}, ""),
     ],
 )

@@ -23,7 +23,10 @@ usage: git fabro <command> [<args>]
     stop      end what a run is doing now; it can be resumed
     wait      wait until a run ends
     list      list runs
+    log       print the timeline of a run, newest first
     show      show all of a run or a checkpoint
+    diff      print what a run or a checkpoint changed
+    compare   print two runs side by side
     rewind    put a run back to one of its checkpoints
     fork      make a new run from a checkpoint of another one
     undo      take the last operation back: refs, work tree and index

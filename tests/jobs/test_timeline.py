@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 import git_fabro
-from git_fabro import history
+from git_fabro import history, targets
 from git_fabro.branches import Source
 from git_fabro.checkpoint.model import RunId
 from git_fabro.checkpoint.timeline import Entry
@@ -50,7 +50,7 @@ def _entries(source: Source, run: RunId) -> list[Entry]:
 
 def _rows(source: Source, run: RunId) -> list[Checkpoint]:
     told = history.timeline_of(source, run)
-    return [timeline.checkpoint(told, place) for place in timeline.places(told)][::-1]
+    return [timeline.checkpoint(told, place) for place in targets.places(told)][::-1]
 
 
 def test_a_run_without_a_branch_is_refused(source: Source) -> None:
