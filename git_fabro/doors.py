@@ -244,7 +244,7 @@ class Doors:
         Raises:
             GitError: a file stands in the way.
         """
-        self._git(work, "read-tree", "-m", "-u", work.tip.oid, tree)
+        self._turn(work, work.tip.oid, tree)
 
     def set_files_from(self, work: WorkTree, tree: Oid) -> None:
         """Turns a work tree that holds this tree, its last snapshot, back into its tip.
@@ -252,7 +252,13 @@ class Doors:
         Ignored files stay.
         """
         self.settle(work, tree)
-        self._git(work, "read-tree", "-m", "-u", tree, work.tip.oid)
+        self._turn(work, tree, work.tip.oid)
+
+    def _turn(self, work: WorkTree, before: Oid, after: Oid) -> None:
+        """Turns files and index from one tree or commit into another."""
+        # An entry without stat data is a changed file for read-tree, whatever the file holds.
+        self._git(work, "update-index", "-q", "--refresh", ok=(0, 1))
+        self._git(work, "read-tree", "-m", "-u", before, after)
 
     def tip_of(self, work: WorkTree) -> Oid | None:
         """Where the line's own ref stands, or a detached work tree's HEAD."""

@@ -11,8 +11,15 @@ from collections.abc import Iterator
 
 import pytest
 
+from git_fabro.checkpoint.model import Oid
+from git_fabro.doors import Doors, Tip, WorkTree
+from git_fabro.git.discover import open_repository
+from git_fabro.git.objects import open_objects
+from git_fabro.git.refs import Refs
+from git_fabro.git.snapshot.choose import choose_engine
 from git_fabro.git.snapshot.fast import FastEngine
 from git_fabro.git.snapshot.model import UncoveredError
+from git_fabro.git.snapshot.reference import seed_index
 from git_fabro.git.snapshot.two import in_two
 from tests.conftest import GitRepo
 from tests.git.snapshot.test_fast import Engines, gits_tree
@@ -193,3 +200,22 @@ def test_settings_of_a_branch_count_once_it_is_checked_out(repo: GitRepo, fast: 
 
     with pytest.raises(UncoveredError, match=r"core\.autocrlf is true"):
         engine.record()
+
+
+def test_files_are_turned_back_though_git_was_to_bring_the_index_up(repo: GitRepo) -> None:
+    repo.git("config", "index.version", "4")
+    repo.commit({"a": "old", "b": "1"})
+    found = open_repository(repo.path)
+    objects = open_objects(found)
+    index = found.git_dir / "private.index"
+    seed_index(found, index)
+    tip = Tip(branch=None, ref="refs/heads/main", oid=Oid(repo.git("rev-parse", "@")), exists=True)
+    engine = choose_engine(found, objects, index)
+    work = WorkTree(path=repo.path, tip=tip, index=index, engine=engine, repository=found)
+    doors = Doors(repository=found, objects=objects, refs=Refs(found, objects))
+    repo.write({"a": "new"})
+    tree = engine.record().tree
+
+    doors.set_files_from(work, tree)
+
+    assert (repo.path / "a").read_text() == "old"
