@@ -60,19 +60,39 @@ class Branches:
 
 def all_branches(source: Source) -> dict[RunId, Branches]:
     """The branches of every run, by id, sorted: the oldest first."""
-    found: dict[RunId, Branches] = {}
+    tips: dict[RunId, dict[str, tuple[str, Oid]]] = {}
     for ref, oid in _local_refs(source):
         run = _run_of(ref)
         if run is not None:
-            found[run] = _with(found.get(run) or Branches(run=run), ref, ref, oid)
+            tips.setdefault(run, {}).setdefault(_side(ref), (ref, oid))
+    origins: dict[RunId, str] = {}
     for remote in remotes(source.repository):
         for ref, oid in source.refs.list(f"{layout.REMOTES}{remote}/").items():
             named = layout.remote_run(ref)
             if named is not None and named[0] == remote:
-                run = named[2]
-                known = found.get(run) or Branches(run=run, origin=remote)
-                found[run] = _with(known, named[1], ref, oid)
-    return dict(sorted(found.items()))
+                if named[2] not in tips:
+                    origins[named[2]] = remote
+                tips.setdefault(named[2], {}).setdefault(_side(named[1]), (ref, oid))
+    return {run: _of(run, tips[run], origins.get(run, LOCAL)) for run in sorted(tips)}
+
+
+def _side(branch: str) -> str:
+    """``meta`` or ``run``, of the local name of a branch."""
+    is_meta = branch.startswith((layout.META_PREFIX, layout.HIDDEN_META_PREFIX))
+    return "meta" if is_meta else "run"
+
+
+def _of(run: RunId, tips: Mapping[str, tuple[str, Oid]], origin: str) -> Branches:
+    run_ref, run_tip = tips.get("run", (None, None))
+    meta_ref, meta_tip = tips.get("meta", (None, None))
+    return Branches(
+        run=run,
+        run_ref=run_ref,
+        run_tip=run_tip,
+        meta_ref=meta_ref,
+        meta_tip=meta_tip,
+        origin=origin,
+    )
 
 
 def branches_of(source: Source, run: RunId) -> Branches:

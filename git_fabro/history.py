@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 from git_fabro.branches import Branches, Source, branches_of
-from git_fabro.checkpoint import foreign, layout, message
+from git_fabro.checkpoint import layout, message
 from git_fabro.checkpoint.model import Oid, RunId
 from git_fabro.checkpoint.timeline import Entry, Link
 from git_fabro.errors import FabroError, MissingObjectError, NotFoundError, RecordError
@@ -27,7 +29,9 @@ _EXACT = re.compile(
 _SEQ = f"\n{layout.TRAILER_SEQ}: ".encode()
 _NAMES_A_COMMIT = f"\n{layout.TRAILER_COMMIT}: ".encode()
 _BASE = re.compile(rb'"base_sha"\s*:\s*"([0-9a-f]{40,64})"')
-_DURATION = re.compile(rb"\nFabro-Duration: (\d{1,12})ms\n")
+_NOTED = re.compile(
+    rb"\nFabro-Checkpoint: ([0-9a-f]+)\n(?:Fabro-Visit: [^\n]*\n)?Fabro-Duration: (\d{1,12})ms\n"
+)
 _FINISHED = b'"kind":"node.finished"'
 #: A meta commit that is on the chain is nearly always among the next ones.
 _NEAR = 64
@@ -36,6 +40,7 @@ _NEAR = 64
 class Said(NamedTuple):
     """What a run commit of ours says of itself."""
 
+    run: str
     node: str
     status: str
     named: Oid
@@ -53,6 +58,9 @@ def is_ours(source: Source, branches: Branches) -> bool:
     meta, at = branches.meta_tip, branches.run_tip
     if meta is not None and _SEQ in source.objects.commit_data(meta):
         return True
+    # Imported here, and below: 10 ms that a table of a run of ours does not pay.
+    from git_fabro.checkpoint import foreign
+
     for _ in range(LONGEST_WALK):
         if at is None:
             break
@@ -73,18 +81,34 @@ def timeline_of(source: Source, run: RunId) -> History:
     branches = branches_of(source, run)
     if not branches.tips:
         raise NotFoundError(f"no such run: {run}", hint="git fabro list -a")
-    if is_ours(source, branches):
-        return Timeline(source, branches)
+    # A tip that counts itself says all: nothing else is read before the first row is there.
+    begun = _steps(source, branches.run_tip)
+    first = next(begun, None)
+    if (first is not None and _EXACT.match(first.message)) or is_ours(source, branches):
+        return Timeline(source, branches, begun=chain([first] if first is not None else [], begun))
     # Imported here: 40 ms that looking at runs of ours does not pay.
     from git_fabro import fabroruns
 
     return fabroruns.FabroRun(source, branches)
 
 
-class Timeline:
-    """The checkpoints of one run of ours; ``problems`` fills as places are asked for."""
+def _steps(source: Source, tip: Oid | None) -> Iterator[Step]:
+    """The commits of a run branch, newest first; what cannot be read is told to who goes on."""
+    if tip is None:
+        return iter(())
+    return walks.steps(source.repository, source.objects, tip, notes_ref=layout.NOTES_REF)
 
-    def __init__(self, source: Source, branches: Branches) -> None:
+
+class Timeline:
+    """The checkpoints of one run of ours; ``problems`` fills as places are asked for.
+
+    ``begun`` are the steps of the run branch, if somebody has looked at them already.
+    """
+
+    def __init__(
+        self, source: Source, branches: Branches, *, begun: Iterator[Step] | None = None
+    ) -> None:
+        self._begun = begun
         self.source = source
         self.branches = branches
         self.problems: list[str] = []
@@ -98,37 +122,36 @@ class Timeline:
             self.problems.append(exc.message)
 
     def _places(self) -> Iterator[Place]:
-        tip = self.branches.run_tip
-        if tip is None:
-            return
-        chain = Chain(self.source, self.branches.meta_tip)
-        base = self.base()
+        metas = Chain(self.source, self.branches.meta_tip)
         by_hand: list[Step] = []
         ordinal: int | None = None
-        for step in walks.steps(
-            self.source.repository, self.source.objects, tip, notes_ref=layout.NOTES_REF
-        ):
-            if step.oid == base or len(by_hand) > _most(ordinal):
-                break
+        steps, self._begun = self._begun, None
+        for step in steps or _steps(self.source, self.branches.run_tip):
             said = _said(step.message)
+            # The base is looked up where a commit may lie below it; that costs three objects.
+            is_sure = said is not None and said.run == self.branches.run and not by_hand
+            if len(by_hand) > _most(ordinal) or not (is_sure or step.oid != self._base):
+                break
             if said is None and _is_fabros(step):
-                yield from self._below_a_fork(chain, by_hand, step)
+                yield from self._below_a_fork(metas, by_hand, step)
                 return
             if said is None:
                 by_hand.append(step)
                 continue
-            meta, link = chain.link(said.named)
-            yield from _made_by_hand(chain, by_hand, said.ordinal)
-            by_hand.clear()
+            meta, link = metas.link(said.named)
+            if by_hand:
+                yield from _made_by_hand(metas, by_hand, said.ordinal)
+                by_hand.clear()
             yield _place(step, said, meta, link)
             ordinal = said.ordinal
             if ordinal <= 1:
                 return
-        yield from _made_by_hand(chain, by_hand, 0) if self._reaches(by_hand, base) else ()
+        if by_hand and by_hand[-1].parent == self._base:
+            yield from _made_by_hand(metas, by_hand, 0)
 
-    def _reaches(self, by_hand: list[Step], base: Oid | None) -> bool:
-        """Whether commits by hand belong to the run: they do if its base is below them."""
-        return bool(by_hand) and base is not None and by_hand[-1].parent == base
+    @cached_property
+    def _base(self) -> Oid | None:
+        return self.base()
 
     def base(self) -> Oid | None:
         """The commit at which the run branch began, as start.json says."""
@@ -138,19 +161,20 @@ class Timeline:
         found = _BASE.search(data or b"")
         return Oid(found[1].decode("ascii")) if found else None
 
-    def _below_a_fork(self, chain: Chain, by_hand: list[Step], step: Step) -> Iterator[Place]:
+    def _below_a_fork(self, metas: Chain, by_hand: list[Step], step: Step) -> Iterator[Place]:
         """What a fork of one of Fabro's runs shares with it; ours counts on from there."""
         # Imported here: 40 ms that only forks of Fabro's runs pay.
         from git_fabro import fabroruns
+        from git_fabro.checkpoint import foreign
 
         said = foreign.parse_run_commit(_text(step.message))
         assert said is not None
-        shared = Branches(run=RunId(said.run), run_tip=step.oid, meta_tip=chain.before_the_fork())
+        shared = Branches(run=RunId(said.run), run_tip=step.oid, meta_tip=metas.before_the_fork())
         found = fabroruns.FabroRun(self.source, shared)
         places = list(found.places())
         self.problems += found.problems
         top = places[0].entry.ordinal if places else 0
-        yield from _made_by_hand(chain, by_hand, top or 0)
+        yield from _made_by_hand(metas, by_hand, top or 0)
         yield from places
 
     def detail(self, place: Place) -> Detail:
@@ -162,8 +186,8 @@ class Timeline:
 
     def interior(self) -> dict[str, str]:
         """The nodes inside fan-outs, and the outermost parallel node of each, as the graph says."""
-        # Imported here: 20 ms that only those pay who name a node without a checkpoint.
-        from git_fabro.checkpoint import foreign_values
+        # Imported here: 30 ms that only those pay who name a node without a checkpoint.
+        from git_fabro.checkpoint import foreign, foreign_values
 
         tip = self.branches.meta_tip
         data = self.source.objects.blob_at(tip, layout.GRAPH) if tip is not None else None
@@ -173,10 +197,9 @@ class Timeline:
         """Out of the note, if it is of this checkpoint; else out of the record."""
         if entry.node is None or entry.meta_commit is None:
             return None
-        if step.note and f": {entry.meta_commit}\n".encode() in step.note:
-            found = _DURATION.search(step.note)
-            if found is not None:
-                return int(found[1])
+        found = _NOTED.search(step.note) if step.note else None
+        if found is not None and found[1].decode() == entry.meta_commit:
+            return int(found[2])
         return _recorded_duration(self.source, entry.meta_commit, entry.node)
 
 
@@ -188,14 +211,16 @@ def _most(ordinal: int | None) -> int:
 def _said(text: bytes) -> Said | None:
     match = _EXACT.match(text)
     if match is not None:
-        _, node, status, named, visit, ordinal = match.groups()
-        return Said(_text(node), _text(status), Oid(named.decode()), int(visit), int(ordinal))
+        run, node, status, named, visit, ordinal = match.groups()
+        oid = Oid(named.decode("ascii"))
+        return Said(_text(run), _text(node), _text(status), oid, int(visit), int(ordinal))
     if not text.startswith(b"fabro("):
         return None
     said = message.parse_checkpoint_message(_text(text))
     if said is None or said.ordinal is None or said.branch is not None:
         return None
-    return Said(said.node, said.status, Oid(said.checkpoint), said.visit, said.ordinal)
+    oid = Oid(said.checkpoint)
+    return Said(said.run, said.node, said.status, oid, said.visit, said.ordinal)
 
 
 def _text(data: bytes) -> str:
@@ -231,6 +256,8 @@ def is_near(source: Source, meta_tip: Oid, named: Oid) -> bool:
 def _is_fabros(step: Step) -> bool:
     if not step.message.startswith((b"fabro(", b"arc(")):
         return False
+    from git_fabro.checkpoint import foreign
+
     said = foreign.parse_run_commit(_text(step.message))
     return said is not None and not said.is_ours
 
@@ -251,10 +278,10 @@ def _place(step: Step, said: Said, meta: Oid | None, link: Link) -> Place:
     return Place(entry, step, step.parent)
 
 
-def _made_by_hand(chain: Chain, by_hand: list[Step], below: int) -> Iterator[Place]:
+def _made_by_hand(metas: Chain, by_hand: list[Step], below: int) -> Iterator[Place]:
     """Commits by hand, newest first, above the checkpoint with this number."""
     for number, step in zip(range(below + len(by_hand), below, -1), by_hand, strict=True):
-        meta = chain.meta_of(step.oid)
+        meta = metas.meta_of(step.oid)
         entry = Entry(
             ordinal=number,
             kind="commit",
@@ -295,15 +322,19 @@ class Chain:
         return (named, "ok") if self._has(named, None) else (None, "foreign")
 
     def _has(self, meta: Oid, limit: int | None) -> bool:
+        if meta in self._seen:
+            return True
         left = limit
-        while meta not in self._seen and left != 0:
+        while left != 0:
             step = next(self._rest, None)
             if step is None:
                 break
             self._seen.add(step)
             self._order.append(step)
+            if step == meta:
+                return True
             left = None if left is None else left - 1
-        return meta in self._seen
+        return False
 
     def _adopts(self, named: Oid) -> bool:
         """Whether the run tip's meta commit is ahead of the ref, as a crash may leave it."""

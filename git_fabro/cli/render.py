@@ -57,6 +57,9 @@ def out(text: str = "") -> None:
 
 
 def _write(harmless: str) -> None:
+    if harmless.isascii():
+        sys.stdout.write(harmless)
+        return
     encoding = sys.stdout.encoding or "utf-8"
     sys.stdout.write(harmless.encode(encoding, "backslashreplace").decode(encoding))
 
@@ -196,24 +199,30 @@ def streamed(rows: Iterable[Sequence[str]], *, head: Sequence[str], colour: int 
         return 0
     last = len(head) - 1
     widths = [max(len(line(row[at])) for row in (head, *first)) for at in range(last)]
-    _write(_joined(head, widths, None))
+    form = "  ".join([f"%-{width}s" for width in widths] + ["%s"])
+    _write((form % tuple(head)).rstrip() + "\n")
     count = 0
     for row in chain(first, rest):
-        _write(_joined(row, widths, colour))
+        text = form % tuple(row)
+        if not text.isprintable():
+            text = form % tuple(line(cell) for cell in row)
+        if colour is not None:
+            text = _with_colour(text, widths, row[colour], colour)
+        _write(text.rstrip() + "\n")
         count += 1
         if count in (1, _FIRST_ROWS):
             sys.stdout.flush()
     return count
 
 
-def _joined(row: Sequence[str], widths: Sequence[int], colour: int | None) -> str:
-    cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-    cells.append(row[-1])
-    if not "".join(cells).isprintable():
-        cells = [line(cell) for cell in cells]
-    if colour is not None:
-        cells[colour] = paint(cells[colour], row[colour])
-    return "  ".join(cells).rstrip() + "\n"
+def _with_colour(text: str, widths: Sequence[int], status: str, colour: int) -> str:
+    """An aligned row with one of its columns in the colour of a status."""
+    begin = sum(widths[:colour]) + 2 * colour
+    end = begin + widths[colour]
+    # A wide cell before it has moved the column: then there is no colour.
+    if text[begin:end].rstrip() != status:
+        return text
+    return text[:begin] + paint(text[begin:end], status) + text[end:]
 
 
 def paint(text: str, status: str) -> str:

@@ -42,6 +42,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "graph": ("graph", "draw the graph of a workflow or a run"),
     "workflow": ("workflow", "list workflows, or create one"),
 }
+#: Commands whose most usual forms are read without Typer, and the modules that do it.
+_PLAIN = {"list": "runs", "log": "timeline"}
 _ALIASES = {"ps": "list", "inspect": "show"}
 
 
@@ -124,6 +126,11 @@ def _guarded(command: str, rest: list[str]) -> int:
 
 
 def _invoke(command: str, rest: list[str]) -> int:
+    if command in _PLAIN:
+        told = import_module(f"git_fabro.cli.{_PLAIN[command]}")
+        wanted = told.plain(rest)
+        if wanted is not None:
+            return int(told.tell(wanted))
     # Typer costs 50 ms, so only what is needed of it, and only here.
     import typer
     from typer._click.exceptions import UsageError

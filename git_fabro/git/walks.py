@@ -104,16 +104,11 @@ def _by_git(repository: Repository, tip: Oid, notes_ref: str) -> Iterator[Step]:
     fields = _split(repository, args, b"\0")
     next(fields, None)
     # Names, message, note, and the paths, which end where the next record begins.
-    for names in fields:
-        rest = (next(fields, None), next(fields, None), next(fields, None))
-        if None not in rest:
-            yield _step(names, *rest)  # type: ignore[arg-type]
-
-
-def _step(names: bytes, message: bytes, note: bytes, paths: bytes) -> Step:
-    oid, tree, when, *parents = names.decode("ascii").split(" ")
-    parent = Oid(parents[0]) if parents[0] else None
-    return Step(Oid(oid), Oid(tree), parent, int(when), message, note, paths.count(b"\n:"))
+    for names, message, note, paths in zip(fields, fields, fields, fields, strict=False):
+        oid, tree, when, parent, *_ = names.decode("ascii").split(" ")
+        above = Oid(parent) if parent else None
+        changed = paths.count(b"\n:") if len(paths) > 2 else 0
+        yield Step(Oid(oid), Oid(tree), above, int(when), message, note, changed)
 
 
 def _split(repository: Repository, args: Sequence[str], mark: bytes) -> Iterator[bytes]:

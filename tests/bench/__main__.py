@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 
-from tests.bench import engine, metadata, parse, snapshot
+from tests.bench import engine, metadata, parse, snapshot, timeline
 from tests.bench.pairs import Row
 
 BENCHES = {
@@ -14,6 +14,7 @@ BENCHES = {
     "metadata": metadata.measure,
     "parse": parse.measure,
     "snapshot": snapshot.measure,
+    "timeline": timeline.measure,
 }
 
 
@@ -22,9 +23,11 @@ def main() -> int:
     parser.add_argument("name", choices=sorted(BENCHES))
     parser.add_argument("--json", action="store_true", help="one JSON document")
     parser.add_argument("--pairs", type=int, default=5, help="how often each side runs")
-    parser.add_argument("--checkpoints", type=int, default=10_000, help="of metadata: how many")
+    parser.add_argument(
+        "--checkpoints", type=int, default=10_000, help="of metadata, timeline: how many"
+    )
     asked = parser.parse_args()
-    more = (asked.checkpoints,) if asked.name == "metadata" else ()
+    more = (asked.checkpoints,) if asked.name in ("metadata", "timeline") else ()
     rows = BENCHES[asked.name](asked.pairs, *more)
     if asked.json:
         json.dump({"bench": asked.name, "rows": rows}, sys.stdout, indent=2)

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
+import pytest
+
+from tests import fabro
 from tests.cli.typed import Shell, Typed
 from tests.conftest import GitRepo
+from tests.fabro import Visit
 
 _AGE = re.compile(r"  \d+s   ")
 
@@ -74,7 +79,7 @@ def test_ids_end_as_asked(shell: Shell) -> None:
     assert shell("list", "-a", "-q").out == "<run>\n"
     assert shell("list", "-a", "-q", "-z").out == "<run>\0"
     assert shell("list", "-z") == Typed(
-        128, "", "fatal: -z is for a list of ids\nhint: git fabro list -q -z\n"
+        128, "", "fatal: -z is for a list of names\nhint: git fabro list -q -z\n"
     )
 
 
@@ -145,3 +150,46 @@ def test_outside_a_repository_runs_without_checkpoints_are_listed(
     outside.apart("run", str(shell.folder / "fabro/workflows/two/workflow.fabro"))
 
     assert outside("list", "-a", "-q") == Typed(0, "<run>\n", "")
+
+
+@pytest.mark.parametrize(
+    "argv", [[], ["-a"], ["-q"], ["-a", "-q"], ["--json"], ["--all", "--json"]]
+)
+def test_the_usual_forms_mean_without_typer_what_they_mean_with_it(
+    shell: Shell, argv: list[str]
+) -> None:
+    shell("run", "two")
+    shell("run", "asks")
+
+    assert shell.exactly("list", *argv) == shell.exactly("list", *argv, "--color=never")
+
+
+def test_what_was_kept_of_a_list_may_be_lost_or_broken(shell: Shell, tmp_path: Path) -> None:
+    shell("run", "two")
+    expected = shell.exactly("list", "-a")
+    (kept,) = (tmp_path / ".home/cache/git-fabro").glob("*/rows.json")
+
+    for text in (b"", b"{", b"[]", b'{"form": 1, "rows": {"x": 1}}', None):
+        if text is None:
+            kept.unlink()
+        else:
+            kept.write_bytes(text)
+        assert shell.exactly("list", "-a") == expected
+    shell("run", "two")
+    assert len(shell.exactly("list", "-a").out.splitlines()) == 3
+
+
+def test_runs_of_fabros_are_listed_with_their_own_words(shell: Shell, repo: GitRepo) -> None:
+    visits = [Visit("plan"), Visit("build", "failed")]
+    for at, generation in enumerate(fabro.GENERATIONS):
+        fabro.write(repo, visits, generation=generation, run=f"01KP8XFY02RXHCR69H9FQ02X6{at}")
+    fabro.write(repo, visits, ends=False, run="01KP8XFY02RXHCR69H9FQ02X69")
+
+    found = json.loads(shell("list", "-a", "--json").out)["runs"]
+
+    words = ["ended"] * 5 + ["failed"] * 3 + ["unfinished"]
+    assert [row["status"] for row in reversed(found)] == words
+    assert {row["checkpoints"] for row in found} == {2}
+    slugs = ["ship", "ship", "ship", "", "ship", "ship", "ship", "ship", "ship"]
+    assert [row["workflow"] for row in reversed(found)] == slugs
+    assert shell.exactly("list", "-q").out == "01KP8XFY02RXHCR69H9FQ02X69\n"

@@ -336,3 +336,14 @@ def test_it_works_from_everywhere(shell: Shell, repo: GitRepo, where: str) -> No
     assert shell.at(path).exactly("log", "--json").out == expected
     shell.patch.setenv("PATH", "/nonexistent")
     assert shell.at(path).exactly("log", "--json").out == expected
+
+
+@pytest.mark.parametrize(
+    "argv", [[], ["two"], ["-n", "1"], ["--oneline", "two"], ["--json", "-n", "1", "two"]]
+)
+def test_the_usual_forms_mean_without_typer_what_they_mean_with_it(
+    shell: Shell, argv: list[str]
+) -> None:
+    shell("run", "two")
+
+    assert shell.exactly("log", *argv) == shell.exactly("log", *argv, "--color=never")

@@ -184,23 +184,23 @@ def test_without_man_help_is_the_summary(outside: Shell, monkeypatch: pytest.Mon
 def test_a_bug_is_one_line_that_asks_for_a_report(
     outside: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(start.COMMANDS, "list", ("no_such_module", "broken"))
+    monkeypatch.setitem(start.COMMANDS, "wait", ("no_such_module", "broken"))
 
-    assert outside.exactly("list") == Typed(
+    assert outside.exactly("wait") == Typed(
         128,
         "",
         "fatal: git-fabro has a bug: ModuleNotFoundError: "
         "No module named 'git_fabro.cli.no_such_module'\n"
-        "hint: please report it with the output of: FABRO_DEBUG=1 git fabro list ...\n",
+        "hint: please report it with the output of: FABRO_DEBUG=1 git fabro wait ...\n",
     )
 
 
 def test_a_bug_shows_itself_to_who_asks(outside: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(start.COMMANDS, "list", ("no_such_module", "broken"))
+    monkeypatch.setitem(start.COMMANDS, "wait", ("no_such_module", "broken"))
     monkeypatch.setenv("FABRO_DEBUG", "1")
 
     with pytest.raises(ModuleNotFoundError):
-        outside.exactly("list")
+        outside.exactly("wait")
 
 
 @pytest.fixture
@@ -301,6 +301,12 @@ def test_a_run_does_not_die_of_a_closed_pipe(shell: Shell) -> None:
         ["list", "--json", "-a"],
         ["show", "two"],
         ["show", "--json", "two", "@1"],
+        ["log", "two"],
+        ["log", "--json", "two"],
+        ["log", "--graph", "two"],
+        ["diff", "two", "build"],
+        ["diff", "two", "--stat"],
+        ["compare", "two", "two"],
         ["events", "two"],
         ["validate", "two"],
         ["graph", "two"],
@@ -335,7 +341,9 @@ _HEAVY = {"asyncio", "dulwich", "pydantic", "rich", "tomli_w", "typer", "urllib3
         (["--version"], set()),
         (["-h"], set()),
         (["nope"], set()),
-        (["list", "-q"], {"typer", "dulwich"}),
+        (["list", "-q"], {"dulwich"}),
+        (["log", "-n", "2"], {"dulwich"}),
+        (["log", "--stat"], {"typer", "dulwich"}),
         (["events", "-q"], {"typer", "dulwich"}),
         (["validate", "two"], {"typer", "dulwich"}),
         (["run", "--dry-run", "-q", "two"], {"typer", "dulwich"}),
