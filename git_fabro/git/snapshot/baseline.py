@@ -97,6 +97,8 @@ def reconcile(root: Folder, index: IndexFile) -> tuple[dict[bytes, Known | None]
         folder = _entered(root, parent)
         known = folder.files.get(name)
         if known is None:
+            # A folder may have had the name.
+            folder.forget(name)
             folder.know(name, Known(None, b"%o" % entry.mode, entry.oid))
             other_names = True
         elif known.oid != entry.oid or int(known.mode, 8) != entry.mode:

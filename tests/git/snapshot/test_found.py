@@ -219,3 +219,23 @@ def test_files_are_turned_back_though_git_was_to_bring_the_index_up(repo: GitRep
     doors.set_files_from(work, tree)
 
     assert (repo.path / "a").read_text() == "old"
+
+
+def test_a_file_that_was_staged_in_the_place_of_a_folder_is_recorded(
+    repo: GitRepo, fast: Engines
+) -> None:
+    repo.commit({"a": "1", "d/b": "2"})
+    engine = fast(repo)
+    engine.record()
+
+    shutil.rmtree(repo.path / "d")
+    repo.write({"d": "3"})
+    stage_all(repo)
+
+    assert engine.record().tree == gits_tree(repo)
+
+
+def stage_all(repo: GitRepo) -> None:
+    """As a node does that runs git itself, in the index that the engine follows."""
+    variables = os.environ | {"GIT_INDEX_FILE": str(repo.path / ".git/private.index")}
+    subprocess.run(["git", "add", "-A"], cwd=repo.path, env=variables, check=True)
