@@ -6,6 +6,7 @@ same time as what is read is worked on. Both give the same steps.
 
 from __future__ import annotations
 
+import fcntl
 import re
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,8 @@ from git_fabro.git.objects import Objects
 
 _COMMITTER = re.compile(rb"\ncommitter [^\n]*> (-?\d+) ")
 _CHUNK_BYTES = 1 << 16
+#: So that git need not wait for us to work on what it gave.
+_PIPE_BYTES = 1 << 20
 #: One commit: names and time, message, note; the paths that changed follow, one a line.
 _FORMAT = "--format=%x00%H %T %ct %P%x00%B%x00%N%x00"
 _LOG = (
@@ -90,9 +93,10 @@ def chain(repository: Repository, objects: Objects, tip: Oid) -> Iterator[Oid]:
     """The names of the commits from a tip back to the root; raises as ``steps`` does."""
     at: Oid | None = tip
     last: Oid | None = None
-    for line in _split(repository, ("rev-list", "--first-parent", tip), b"\n"):
-        last = Oid(line.decode("ascii"))
-        yield last
+    for lines in _pieces(repository, ("rev-list", "--first-parent", tip), b"\n"):
+        for line in lines:
+            last = Oid(line.decode("ascii"))
+            yield last
     if last is not None:
         parents = objects.parents(last)
         at = parents[0] if parents else None
@@ -100,19 +104,24 @@ def chain(repository: Repository, objects: Objects, tip: Oid) -> Iterator[Oid]:
 
 
 def _by_git(repository: Repository, tip: Oid, notes_ref: str) -> Iterator[Step]:
+    """The steps as far as git gives them; a record begins where the paths of the last one end."""
     args = (*_LOG, f"--notes={notes_ref}", tip, "--")
-    fields = _split(repository, args, b"\0")
-    next(fields, None)
-    # Names, message, note, and the paths, which end where the next record begins.
-    for names, message, note, paths in zip(fields, fields, fields, fields, strict=False):
-        oid, tree, when, parent, *_ = names.decode("ascii").split(" ")
-        above = Oid(parent) if parent else None
-        changed = paths.count(b"\n:") if len(paths) > 2 else 0
-        yield Step(Oid(oid), Oid(tree), above, int(when), message, note, changed)
+    fields: list[bytes] = []
+    for more in _pieces(repository, args, b"\0"):
+        fields += more
+        whole = len(fields) - (len(fields) - 1) % 4
+        for at in range(1, whole, 4):
+            names, message, note, paths = fields[at : at + 4]
+            oid, tree, when, parent, *_ = names.decode("ascii").split(" ")
+            above = Oid(parent) if parent else None
+            changed = paths.count(b"\n:") if len(paths) > 2 else 0
+            yield Step(Oid(oid), Oid(tree), above, int(when), message, note, changed)
+        # What stands before the first record is one field as well.
+        fields = [b"", *fields[whole:]]
 
 
-def _split(repository: Repository, args: Sequence[str], mark: bytes) -> Iterator[bytes]:
-    """What git prints, cut at a byte; ends early, and says nothing, where git fails."""
+def _pieces(repository: Repository, args: Sequence[str], mark: bytes) -> Iterator[list[bytes]]:
+    """What git prints, cut at a byte, as it comes; ends early and silently where git fails."""
     git = repository.git
     if git is None:
         return
@@ -129,15 +138,28 @@ def _split(repository: Repository, args: Sequence[str], mark: bytes) -> Iterator
     except OSError:
         return
     assert process.stdout is not None
+    _widen(process.stdout.fileno())
     rest = b""
     try:
         while data := process.stdout.read1(_CHUNK_BYTES):  # type: ignore[attr-defined]
             *whole, rest = (rest + data).split(mark)
-            yield from whole
+            yield whole
         # What a git that failed printed last may be half of something.
         if rest and process.wait() == 0:
-            yield rest
+            yield [rest]
     finally:
         process.stdout.close()
         process.kill()
         process.wait()
+
+
+def _widen(pipe: int) -> None:
+    """Has a pipe hold more, where the system allows it: 64 KiB are 150 commits."""
+    size = getattr(fcntl, "F_SETPIPE_SZ", None)
+    if size is None:
+        return
+    try:
+        fcntl.fcntl(pipe, size, _PIPE_BYTES)
+    except OSError:
+        # There is a limit on all pipes of a user together; then git waits for us.
+        return
