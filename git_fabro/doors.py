@@ -246,13 +246,13 @@ class Doors:
         """
         self._turn(work, work.tip.oid, tree)
 
-    def set_files_from(self, work: WorkTree, tree: Oid) -> None:
-        """Turns a work tree that holds this tree, its last snapshot, back into its tip.
+    def set_files_from(self, work: WorkTree, tree: Oid, after: Oid) -> None:
+        """Turns a work tree that holds this tree, its last snapshot, into another tree or commit.
 
         Ignored files stay.
         """
         self.settle(work, tree)
-        self._turn(work, tree, work.tip.oid)
+        self._turn(work, tree, after)
 
     def _turn(self, work: WorkTree, before: Oid, after: Oid) -> None:
         """Turns files and index from one tree or commit into another."""

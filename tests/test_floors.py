@@ -37,6 +37,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "operations",
         "place",
         "reading",
+        "restoring",
         "rundir",
         "states",
         "store",

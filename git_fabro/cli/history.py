@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
-from git_fabro import history, targets
+from git_fabro import history, restoring, targets
 from git_fabro.checkpoint.model import RunId
 from git_fabro.cli import render
 from git_fabro.cli.naming import Here
+from git_fabro.doors import Doors
 from git_fabro.errors import NotFoundError
 from git_fabro.jobs.history.rewind import Place, Target
 from git_fabro.rundir import RunDirectory
@@ -21,10 +22,24 @@ Words = Annotated[
 List = Annotated[bool, typer.Option("--list", help="print the timeline")]
 
 
+def repository(here: Here) -> Doors:
+    """The repository, once a restore of a work tree that died half way is completed, and told.
+
+    Raises:
+        NotFoundError: there is none here.
+        ConflictError: another process is at it.
+    """
+    doors = here.repository()
+    for done in restoring.complete(doors):
+        for text in restoring.told(done):
+            render.say(render.line(text))
+    return doors
+
+
 def place_of(here: Here, run: RunId) -> Place:
     """Where a run is, for a job that moves its refs."""
     return Place(
-        doors=here.repository(),
+        doors=repository(here),
         run=run,
         directory=RunDirectory.of(here.home, run),
         environment=here.environment,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from git_fabro.cli import naming, options, render
+from git_fabro.cli import history, naming, options, render
 from git_fabro.cli.undo import told
 from git_fabro.jobs.history import undo as job
 
@@ -17,7 +17,7 @@ def redo(as_json: options.AsJson = False) -> int:
     """Take back the last undo."""
     here = naming.here()
     try:
-        taken = job.redo(here.repository(), here.home, here.environment)
+        taken = job.redo(history.repository(here), here.home, here.environment)
     except job.NothingError as exc:
         render.say(exc.message)
         return 1

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from git_fabro import reading
-from git_fabro.cli import detaching, driving, naming, options, render, terminal
+from git_fabro.cli import detaching, driving, history, naming, options, render, terminal
 from git_fabro.cli.progress import Progress
 from git_fabro.jobs.run import resume as job
 from git_fabro.jobs.run.crew import Terms
@@ -50,7 +50,7 @@ def resume(
         ),
     )
     view = Progress(quiet=quiet, verbose=verbose)
-    doors = place.doors
+    doors = history.repository(place) if place.source is not None else None
     drive = driving.Drive(
         lambda began: job.resume(request, doors, on_record=view.on_record, began=began),
         as_json=as_json,

@@ -38,7 +38,8 @@ def rewind(
     name, text = naming.run_and_target(here, words or [], run, "rewind")
     if text is None or show_list:
         return history.print_timeline(here, name)
-    place, wanted = history.place_of(here, name), history.target_of(here, name, text)
+    place = history.place_of(here, name)
+    wanted = history.target_of(here, name, text)
     planned = job.plan(place, wanted)
     if plan is not None and plan != planned.hash:
         raise RequestError(

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from git_fabro.cli import naming, options, render
+from git_fabro.cli import history, naming, options, render
 from git_fabro.jobs.history import undo as job
 from git_fabro.jobs.history.undo import Taken
 
@@ -23,7 +23,7 @@ def undo(which: Which = None, as_json: options.AsJson = False) -> int:
     """Take back the last operation, or another one: refs, work tree and index."""
     here = naming.here()
     try:
-        taken = job.undo(here.repository(), here.home, here.environment, which)
+        taken = job.undo(history.repository(here), here.home, here.environment, which)
     except job.NothingError as exc:
         render.say(exc.message)
         return 1

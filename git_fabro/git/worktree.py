@@ -182,20 +182,34 @@ def reset_work_tree(
         remove_stale_lock(lock, now_s=now_s)
     before = _untracked_whatever(work, git, top, excludes)
     _refuse_covered(git, top, commit)
-    for state in _LEFT_OPEN:
-        _remove_folder(work.git_dir / state)
+    forget_open(work)
     ReferenceEngine(work, work.git_dir / "index", Rules()).distrust_young()
     git.run(["read-tree", "--reset", "-u", "--no-recurse-submodules", commit], cwd=top)
     if branch is None:
         git.run(["update-ref", "--no-deref", "HEAD", commit], cwd=top)
     else:
-        git.run(["symbolic-ref", "HEAD", _BRANCHES + branch], cwd=top)
+        set_head(work, branch)
     left = _untracked(git, top, excludes)
     for name in left:
         # What is untracked now and was not before, an older .gitignore kept out.
         if name in before and not name.endswith(b"/"):
             _remove_file(os.fsencode(top), name)
     return tuple(name for name in left if name not in before or name.endswith(b"/"))
+
+
+def forget_open(work: Repository) -> None:
+    """Ends a merge, rebase, cherry-pick or the like of a work tree; its files stay as they are."""
+    for state in _LEFT_OPEN:
+        _remove_folder(work.git_dir / state)
+
+
+def set_head(work: Repository, branch: str) -> None:
+    """Has HEAD of a work tree name a branch; files and index stay as they are.
+
+    Raises:
+        GitError: git refuses.
+    """
+    _needs_git(work).run(["symbolic-ref", "HEAD", _BRANCHES + branch], cwd=_top(work))
 
 
 def is_clean_at(work: Repository, commit: Oid, *, excludes: tuple[str, ...] = ()) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from git_fabro import homes, reading
+from git_fabro import homes, reading, restoring
 from git_fabro.checkpoint.model import Oid
 from git_fabro.doors import Doors
 from git_fabro.git.encoding import object_name
@@ -110,6 +110,10 @@ class Scene:
         assert reading.course_of(doors, reading.tips_of(doors, self.run)).verdict == "on"
         self.repo.fsck()
 
+    def completed(self) -> int:
+        """How many restores were found begun, as the next command completes them."""
+        return len(restoring.complete(Doors.open(self.repo.path)))
+
     def undo(self) -> None:
         undo.undo(Doors.open(self.repo.path), self.home, dict(os.environ))
 
@@ -117,7 +121,13 @@ class Scene:
 def test_a_rewind_killed_after_any_write_is_done_or_not_and_undo_is_exact(repo: GitRepo) -> None:
     scene = Scene(repo)
     before = (scene.refs(), scene.files())
-    kills = 0
+    doors = Doors.open(repo.path)
+    place = scene.place(doors, scene.directory)
+    rewind.rewind(place, rewind.plan(place, scene.target(doors)))
+    after = (scene.refs(), scene.files())
+    scene.undo()
+    assert (scene.refs(), scene.files()) == before
+    kills = completed = 0
 
     def work(place: Place) -> None:
         rewind.rewind(place, rewind.plan(place, scene.target(place.doors)))
@@ -125,12 +135,15 @@ def test_a_rewind_killed_after_any_write_is_done_or_not_and_undo_is_exact(repo: 
     while scene.killed(work, kills + 1):
         kills += 1
         scene.check_links()
+        completed += scene.completed()
+        assert (scene.refs(), scene.files()) in (before, after)
         if scene.refs() != before[0]:
             scene.undo()
         assert (scene.refs(), scene.files()) == before
 
-    print(f"writes {kills}, kills {kills}, lost 0")
+    print(f"writes {kills}, kills {kills}, completed {completed}, lost 0")
     assert kills > 5
+    assert completed
     assert (scene.top / "plan.txt").read_text() == "planned\n"
 
 
@@ -141,7 +154,7 @@ def test_an_undo_killed_after_any_write_is_done_or_not(repo: GitRepo) -> None:
     place = scene.place(doors, scene.directory)
     rewind.rewind(place, rewind.plan(place, scene.target(doors)))
     after = (scene.refs(), scene.files())
-    kills = 0
+    kills = completed = 0
 
     def work(place: Place) -> None:
         undo.undo(place.doors, scene.home, place.environment)
@@ -149,13 +162,16 @@ def test_an_undo_killed_after_any_write_is_done_or_not(repo: GitRepo) -> None:
     while scene.killed(work, kills + 1):
         kills += 1
         scene.check_links()
+        completed += scene.completed()
+        assert (scene.refs(), scene.files()) in (before, after)
         if scene.refs() != after[0]:
             # What it had begun is undone, and so the rewind stands again.
             undo.redo(Doors.open(repo.path), scene.home, dict(os.environ))
-        assert scene.refs() == after[0]
+        assert (scene.refs(), scene.files()) == after
 
-    print(f"writes {kills}, kills {kills}, lost 0")
+    print(f"writes {kills}, kills {kills}, completed {completed}, lost 0")
     assert kills > 3
+    assert completed
     assert scene.refs() == before[0]
     # One that died before its files were back left them for the next; nothing of them is lost.
     kept = object_name("blob", b"and not staged\n", "sha1")

@@ -6,16 +6,18 @@ operation, so that nothing a person made is lost; files that no checkpoint of th
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
 import shlex
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from git_fabro import adoption, journal, lease, opening, operations, reading
+from git_fabro import adoption, journal, lease, opening, operations, reading, restoring
 from git_fabro.checkpoint import codec, layout
 from git_fabro.checkpoint.model import Move, Oid, RunId
 from git_fabro.checkpoint.secrets import Mask, secret_values
@@ -27,6 +29,7 @@ from git_fabro.git.objects import Content
 from git_fabro.git.snapshot.choose import choose_engine, rules_of
 from git_fabro.opening import Session
 from git_fabro.operations import Operation, WorkTreeChange
+from git_fabro.restoring import Restore
 from git_fabro.rundir import RunDirectory
 from git_fabro.store import RunLog
 from git_fabro.workflow import engine
@@ -259,50 +262,80 @@ def rewind(place: Place, planned: Plan) -> str:
     Raises:
         LeasedError: another process took the run meanwhile.
         ConflictError: refs or files are not as they were planned on.
-        GitError: git cannot write a file; the operation stands, and ``resume`` goes on with it.
+        GitError: git cannot write a file; the operation stands, and the next command completes it.
     """
     log, seen = opening.take(place.doors, place.run, place.directory, place.session())
-    try:
-        _refuse_applied(seen.state, place.run)
-        tip = Tip(branch=None, ref=planned.moves[0].ref, oid=Oid(log.run_tip or ""), exists=True)
-        adoption.adopt_onto(log, tip)
-        if log.run_tip != planned.moves[0].old:
-            raise ConflictError(f"the run has moved on: {place.run}", hint="git fabro rewind -n")
-        if any(not isinstance(entry.record.event, _PASSING) for entry in seen.counted):
-            # Records that stand in no meta commit yet: the history that is left has them too.
-            log.seal("records")
-        made = _move(log, planned)
-    except BaseException:
-        log.give_up()
-        raise
-    log.close()
-    if planned.work is not None:
-        put_files(planned.work, planned, place.doors, log.clock().timestamp())
-    return made
+    with contextlib.ExitStack() as restored:
+        try:
+            _seal_what_is_new(place, planned, log, seen)
+            operation = _operation(log, planned)
+            if planned.work is not None and operation.work_tree is not None:
+                restored.enter_context(_begun(place, planned, planned.work, operation))
+            _move(log, planned, operation)
+        except BaseException:
+            log.give_up()
+            raise
+        log.close()
+        if planned.work is not None:
+            put_files(planned.work, planned, place.doors, log.clock().timestamp())
+    return operation.id
 
 
-def _move(log: RunLog, planned: Plan) -> str:
+def _seal_what_is_new(place: Place, planned: Plan, log: RunLog, seen: reading.View) -> None:
+    """What is in no meta commit yet, into one: the history that is left has it too."""
+    _refuse_applied(seen.state, place.run)
+    tip = Tip(branch=None, ref=planned.moves[0].ref, oid=Oid(log.run_tip or ""), exists=True)
+    adoption.adopt_onto(log, tip)
+    if log.run_tip != planned.moves[0].old:
+        raise ConflictError(f"the run has moved on: {place.run}", hint="git fabro rewind -n")
+    if any(not isinstance(entry.record.event, _PASSING) for entry in seen.counted):
+        log.seal("records")
+
+
+def _operation(log: RunLog, planned: Plan) -> Operation:
+    """The entry of the operation log, with the work tree as it stands saved."""
+    assert log.meta_tip is not None
+    run, meta = planned.moves
+    return Operation(
+        id=fresh_ulid(),
+        command=f"rewind {log.run} @{planned.target.ordinal}",
+        moves=(run, Move(meta.ref, log.meta_tip, planned.target.meta_commit)),
+        work_tree=_work_tree_change(log, planned),
+    )
+
+
+def _begun(
+    place: Place, planned: Plan, work: WorkTree, operation: Operation
+) -> AbstractContextManager[None]:
+    assert operation.work_tree is not None
+    assert operation.work_tree.before is not None
+    restore = Restore(
+        operation=operation.id,
+        run=place.run,
+        path=work.path,
+        before=operation.work_tree.before,
+        after=planned.target.run_commit,
+        keep=planned.keep,
+        excludes=planned.excludes,
+    )
+    return restoring.begun(place.doors.repository, work.view, restore)
+
+
+def _move(log: RunLog, planned: Plan, operation: Operation) -> None:
     """Both refs, the lease and the operation log in one transaction; then the record of it."""
     assert log.doors is not None
     assert log.lease is not None
-    assert log.meta_tip is not None
-    doors, target, when = log.doors, planned.target, log.when()
-    command = f"rewind {log.run} @{target.ordinal}"
-    change = _work_tree_change(log, planned)
-    run, meta = planned.moves
-    moves = (run, Move(meta.ref, log.meta_tip, target.meta_commit))
-    operation = Operation(id=fresh_ulid(), command=command, moves=moves, work_tree=change)
+    doors, when = log.doors, log.when()
     nobody = lease.commit_for(doors.objects, None, log.lease, by=log.identity, when=when)
-    guard = (lease.move_to(log.run, log.lease, nobody), *moves)
+    guard = (lease.move_to(log.run, log.lease, nobody), *operation.moves)
     operations.record(doors.objects, doors.refs, operation, by=log.identity, when=when, guard=guard)
     left: dict[str, Json] = {
         "seq": log.state.seq,
-        "git_commit_sha": run.old,
+        "git_commit_sha": operation.moves[0].old,
         "meta_commit_sha": log.meta_tip,
     }
     log.journal.set_aside(f"journal.{operation.id}.stale")
-    _note(log, target, left, operation.id)
-    return operation.id
+    _note(log, planned.target, left, operation.id)
 
 
 def _work_tree_change(log: RunLog, planned: Plan) -> WorkTreeChange | None:

@@ -6,12 +6,14 @@ is a redo. Whatever is moved away from stays reachable from the log, so nothing 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from git_fabro import lease, operations
+from git_fabro import lease, operations, restoring
 from git_fabro.checkpoint import layout
 from git_fabro.checkpoint.model import Identity, Move, Oid, RunId, zero
 from git_fabro.doors import Doors, WorkTree, fresh_ulid
@@ -19,6 +21,7 @@ from git_fabro.errors import NotFoundError, RequestError
 from git_fabro.git import worktree
 from git_fabro.jobs.history.rewind import Place, work_tree_of
 from git_fabro.operations import Entry, Operation, WorkTreeChange
+from git_fabro.restoring import Restore
 from git_fabro.rundir import RunDirectory
 
 _WHO = Identity("git-fabro", "operation@git-fabro")
@@ -157,10 +160,33 @@ def _take_back(
         id=fresh_ulid(), command=command, moves=tuple(moves), work_tree=change, undoes=operation.id
     )
     guard = (*_leases(doors, moves, when), *moves)
-    operations.record(doors.objects, doors.refs, entry, by=_WHO, when=when, guard=guard)
-    if work is not None and change is not None and change.after is not None:
-        _put_back(doors, work, change.after, excludes)
+    with contextlib.ExitStack() as restored:
+        if work is not None and change is not None:
+            restored.enter_context(_begun(doors, work, change, entry, excludes))
+        operations.record(doors.objects, doors.refs, entry, by=_WHO, when=when, guard=guard)
+        if work is not None and change is not None and change.after is not None:
+            _put_back(doors, work, change.after, excludes)
     return Taken(operation=operation, said=tuple(said))
+
+
+def _begun(
+    doors: Doors,
+    work: WorkTree,
+    change: WorkTreeChange,
+    operation: Operation,
+    excludes: tuple[str, ...],
+) -> AbstractContextManager[None]:
+    assert change.before is not None
+    assert change.after is not None
+    restore = Restore(
+        operation=operation.id,
+        run=RunId(change.name.removeprefix("run ")),
+        path=work.path,
+        before=change.before,
+        after=change.after,
+        excludes=excludes,
+    )
+    return restoring.begun(doors.repository, work.view, restore)
 
 
 def _reversed(doors: Doors, operation: Operation) -> tuple[list[Move], list[str]]:

@@ -237,7 +237,7 @@ class Places:
             self.log.notice("files_kept", "changes that were in the work tree stay in it")
             return "kept"
         self._save_left_over(doors, place)
-        doors.set_files_from(place, tree)
+        doors.set_files_from(place, tree, place.tip.oid)
         return "reset"
 
     def forget_branches(self) -> None:

@@ -216,7 +216,7 @@ def test_files_are_turned_back_though_git_was_to_bring_the_index_up(repo: GitRep
     repo.write({"a": "new"})
     tree = engine.record().tree
 
-    doors.set_files_from(work, tree)
+    doors.set_files_from(work, tree, work.tip.oid)
 
     assert (repo.path / "a").read_text() == "old"
 
