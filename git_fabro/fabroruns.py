@@ -13,6 +13,7 @@ from functools import cached_property
 from git_fabro.branches import Branches, Source
 from git_fabro.checkpoint import foreign, foreign_values, layout
 from git_fabro.checkpoint.foreign import Generation, MetaEntry, RunEntry
+from git_fabro.checkpoint.foreign_graph import dot_of
 from git_fabro.checkpoint.foreign_values import LIMIT_BYTES, Made
 from git_fabro.checkpoint.model import Oid
 from git_fabro.checkpoint.timeline import Entry, Link
@@ -242,6 +243,22 @@ class FabroRun:
             stages=self._names(meta, "stages"),
             ranked=foreign_values.has_ranks(held.documents),
         )
+
+    def graph_source(self, meta: Oid | None) -> bytes | None:
+        """The workflow as DOT: as run.json has it, else the file; None where it is nowhere.
+
+        Raises:
+            RecordError: a file is no JSON, or too large.
+            MissingObjectError: an object is absent.
+        """
+        at = meta or self.branches.meta_tip
+        if at is None:
+            return None
+        held = self.held(at)
+        found = None
+        if held.generation is not None:
+            found = dot_of(foreign_values.graph_json(held.generation, held.documents))
+        return found or self.source.objects.blob_at(at, layout.GRAPH) or None
 
     def trace(self, entry: Entry | None, node: str, file: str) -> bytes | None:
         """A file of a node's visit; None where there is none. See ``trace_folder``."""

@@ -14,6 +14,8 @@ from git_fabro.workflow.engine import stamp_of
 from git_fabro.workflow.state import Json
 
 _TRIES = 20
+#: Who an operation is by that belongs to no run of ours.
+WHO = Identity("git-fabro", "operation@git-fabro")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

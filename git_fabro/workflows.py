@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from git_fabro.checkpoint import codec
+from git_fabro.checkpoint.model import RunId
 from git_fabro.errors import NotFoundError, RequestError
 from git_fabro.git.discover import Repository
 from git_fabro.workflow import admission, settings
@@ -251,8 +252,11 @@ def readmit(
     recorded: Mapping[str, Json],
     *,
     kinds: frozenset[str],
+    hint: str = "",
 ) -> tuple[Graph, Settings]:
     """The graph of a run again, from what the run recorded of it.
+
+    ``hint`` is what to do where it is not admitted.
 
     Raises:
         RecordError: the settings do not parse.
@@ -272,9 +276,15 @@ def readmit(
         raise WorkflowError(
             f"the recorded workflow is not admitted: {file}",
             admitted.diagnostics,
-            hint="install the version of git-fabro that began this run",
+            hint=hint,
         )
     return admitted.graph, chosen
+
+
+def initial_context(graph: Graph, run: RunId) -> dict[str, Json]:
+    """The context at the start of a run, and again after each restart of a loop."""
+    context: dict[str, Json] = {f"graph.{key}": value for key, value in graph.attributes.items()}
+    return context | {"graph.goal": graph.goal, "internal.run_id": run}
 
 
 def admitted_digests(repository: Repository) -> frozenset[str]:

@@ -36,6 +36,22 @@ class Visit:
     changes: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Workflow:
+    """The workflow of a run: as DOT, as run.json has it, and which node follows which."""
+
+    dot: str = GRAPH
+    drawn: Mapping[str, Any] = field(
+        default_factory=lambda: {
+            "name": "Ship",
+            "nodes": {},
+            "edges": [],
+            "attrs": {"goal": {"String": GOAL}},
+        }
+    )
+    following: Mapping[str, str] = field(default_factory=dict)
+
+
 @dataclass(slots=True)
 class Branch:
     """A branch that grows by one commit at a time.
@@ -94,10 +110,11 @@ def write(
     run: str = RUN,
     ends: bool = True,
     graph: str = GRAPH,
+    workflow: Workflow | None = None,
     run_prefix: str = "refs/heads/fabro/run/",
 ) -> Written:
     """A run of Fabro's: its branches, commit by commit."""
-    base = repo.git("rev-parse", "HEAD")
+    base, graph_of = repo.git("rev-parse", "HEAD"), workflow or Workflow(graph)
     meta = Branch(repo, f"refs/heads/fabro/meta/{run}")
     work = Branch(repo, f"{run_prefix}{run}", whole=False)
     pairs: list[tuple[str | None, str | None]] = []
@@ -105,18 +122,21 @@ def write(
     if generation == "G4a":
         meta.commit("initialize branch", {})
     if any(visit.link != NO_META for visit in visits):
-        meta.commit(f"init run\n\n{FOOTER}", _files(generation, run, [], graph))
+        meta.commit(f"init run\n\n{FOOTER}", _files(generation, run, [], graph_of))
     for visit in visits:
         done.append(visit)
-        named = _meta(meta, generation, run, done, graph)
+        named = _meta(meta, generation, run, done, graph_of)
         pairs.append((_commit(work, base, run, done, named), named))
     if ends and meta.commits:
-        final = _files(generation, run, done, graph, conclusion=done[-1].status if done else "fail")
+        status = done[-1].status if done else "fail"
+        final = _files(generation, run, done, graph_of, conclusion=status)
         meta.commit(f"finalize run\n\n{FOOTER}", final)
     return Written(run, tuple(pairs), base)
 
 
-def _meta(meta: Branch, generation: str, run: str, done: list[Visit], graph: str) -> str | None:
+def _meta(
+    meta: Branch, generation: str, run: str, done: list[Visit], graph: Workflow
+) -> str | None:
     if done[-1].link in (UNNAMED, DANGLING, NO_META):
         return None
     blank = "" if generation.startswith("G4") else "\n"
@@ -136,7 +156,9 @@ def _commit(work: Branch, base: str, run: str, done: list[Visit], named: str | N
     return work.commit(message, files, parent=base)
 
 
-def state(run: str, done: Sequence[Visit], *, with_durations: bool) -> dict[str, Any]:
+def state(
+    run: str, done: Sequence[Visit], *, with_durations: bool, following: str = "exit"
+) -> dict[str, Any]:
     """checkpoint.json after these visits."""
     last = done[-1]
     outcomes: dict[str, Any] = {"start": {"status": "success"}}
@@ -151,7 +173,7 @@ def state(run: str, done: Sequence[Visit], *, with_durations: bool) -> dict[str,
         "current_node": last.node,
         "completed_nodes": ["start", *(visit.node for visit in done)],
         "node_visits": {"start": 1, **{visit.node: visit.number for visit in done}},
-        "next_node_id": "exit",
+        "next_node_id": following,
         "node_outcomes": outcomes,
         "node_retries": {},
         "context_values": {
@@ -167,20 +189,28 @@ def _files(
     generation: str,
     run: str,
     done: Sequence[Visit],
-    graph: str,
+    workflow: Workflow,
     *,
     conclusion: str | None = None,
 ) -> dict[str, str]:
     """The files of one meta commit."""
-    now = state(run, done, with_durations=generation == "G1") if done else None
-    drawn = {"name": "Ship", "nodes": {}, "edges": [], "attrs": {"goal": {"String": GOAL}}}
+    with_durations, now = generation == "G1", None
+    if done:
+        following = workflow.following.get(done[-1].node, "exit")
+        now = state(run, done, with_durations=with_durations, following=following)
+    graph, drawn = workflow.dot, workflow.drawn
     started = {
         "run_id": run,
         "start_time": "2026-03-14T21:04:10.856614Z",
         "run_branch": f"fabro/run/{run}",
         "base_sha": "e662" + "0" * 36,
     }
-    made = {"run_id": run, "graph": drawn, "workflow_slug": "ship", "base_branch": "main"}
+    made: dict[str, Any] = {
+        "run_id": run,
+        "graph": drawn,
+        "workflow_slug": "ship",
+        "base_branch": "main",
+    }
     found: dict[str, Any] = {}
     if generation == "G1":
         manifest = {**started, "workflow_name": "Ship", "goal": GOAL, "base_branch": "main"}
@@ -212,7 +242,7 @@ def _last_files(
     done: Sequence[Visit],
     now: dict[str, Any] | None,
     started: dict[str, str],
-    drawn: dict[str, Any],
+    drawn: Mapping[str, Any],
     conclusion: str | None,
 ) -> dict[str, str]:
     spec: dict[str, Any] = {"run_id": run, "graph": drawn, "workflow_slug": "ship"}

@@ -243,10 +243,14 @@ def _failure(value: Mapping[str, Json]) -> Failure:
     )
 
 
+def graph_json(generation: Generation, documents: Documents) -> Json:
+    """The graph of run.json, None where there is none."""
+    return _at(documents, (_RUN, "spec", "graph") if generation == "G4" else (_RUN, "graph"))
+
+
 def graph_in(generation: Generation, documents: Documents) -> Drawn | None:
     """Nodes with their ``type`` and ``shape``, and edges; None where run.json has no graph."""
-    path = (_RUN, "spec", "graph") if generation == "G4" else (_RUN, "graph")
-    graph = _at(documents, path)
+    graph = graph_json(generation, documents)
     if not isinstance(graph, dict):
         return None
     nodes, edges = graph.get("nodes"), graph.get("edges")

@@ -8,7 +8,14 @@ import typer
 
 from git_fabro.cli import history, naming, options, render
 from git_fabro.jobs.history import fork as job
+from git_fabro.jobs.history.fork import Changes
 
+Inputs = Annotated[
+    list[str] | None, typer.Option("-I", "--input", metavar="K=V", help="a value for the workflow")
+]
+File = Annotated[
+    str | None, typer.Option("--workflow", metavar="FILE", help="go on by another workflow")
+]
 Goal = Annotated[str | None, typer.Option("--goal", metavar="TEXT", help="another goal")]
 
 
@@ -20,7 +27,9 @@ def fork(
     words: history.Words = None,
     run: options.RunOption = None,
     goal: Goal = None,
+    inputs: Inputs = None,
     labels: options.Labels = None,
+    workflow: File = None,
     show_list: history.List = False,
     as_json: options.AsJson = False,
 ) -> int:
@@ -29,9 +38,14 @@ def fork(
     name, text = naming.run_and_target(here, words or [], run, "fork")
     if show_list:
         return history.print_timeline(here, name)
-    target = history.target_of(here, name, text or "@-1")
-    pairs = options.pairs(labels, "--label")
-    made = job.fork(history.place_of(here, name), here.home, target, goal=goal, labels=pairs)
+    target = history.target_of(here, name, text)
+    changes = Changes(
+        goal=goal,
+        labels=options.pairs(labels, "--label"),
+        inputs=options.pairs(inputs, "--input"),
+        workflow=workflow,
+    )
+    made = job.fork(history.place_of(here, name), here.home, target, changes)
     if as_json:
         parent = {"run": name, "ordinal": target.ordinal}
         render.document({"run_id": made, "parent": parent})

@@ -8,11 +8,13 @@ import typer
 
 from git_fabro import history, restoring, targets
 from git_fabro.checkpoint.model import RunId
+from git_fabro.checkpoint.timeline import Entry
 from git_fabro.cli import render
 from git_fabro.cli.naming import Here
 from git_fabro.doors import Doors
 from git_fabro.errors import NotFoundError
-from git_fabro.jobs.history.rewind import Place, Target
+from git_fabro.jobs.history.plan import Place, Target
+from git_fabro.place import History
 from git_fabro.rundir import RunDirectory
 
 Words = Annotated[
@@ -46,29 +48,34 @@ def place_of(here: Here, run: RunId) -> Place:
     )
 
 
-def target_of(here: Here, run: RunId, text: str) -> Target:
-    """The checkpoint that a person means.
+def target_of(here: Here, run: RunId, text: str | None) -> Target:
+    """The checkpoint that a person means; for None the last one that has its run commit.
 
     Raises:
-        NotFoundError: none is meant, or its metadata is not there.
+        NotFoundError: none is meant, or it has no run commit.
         RequestError: it is malformed, or names several.
     """
     told = history.timeline_of(here.reading(), run)
-    place, said = targets.find(told, text)
-    if said:
-        render.say(said)
-    entry = place.entry
+    if text is None:
+        entry = _last(told)
+    else:
+        place, said = targets.find(told, text)
+        entry = place.entry
+        if said:
+            render.say(said)
     if entry.ordinal is None or entry.run_commit is None:
         raise NotFoundError(
             f"{entry.why or 'a snapshot, and no checkpoint'}: {entry.name}",
             hint=f"git fabro log {run}",
         )
-    if entry.meta_commit is None:
-        raise NotFoundError(
-            f"no metadata for checkpoint {entry.name} (link: {entry.link}): {run}",
-            hint=f"git show {entry.run_commit}",
-        )
     return Target(ordinal=entry.ordinal, run_commit=entry.run_commit, meta_commit=entry.meta_commit)
+
+
+def _last(told: History) -> Entry:
+    entries = [place.entry for place in told.places()]
+    if not entries:
+        raise NotFoundError(f"no checkpoint yet: {told.branches.run}", hint="git fabro list -a")
+    return next((entry for entry in entries if entry.run_commit is not None), entries[0])
 
 
 def print_timeline(here: Here, run: RunId) -> int:

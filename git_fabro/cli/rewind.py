@@ -10,8 +10,9 @@ import typer
 from git_fabro.cli import history, naming, options, render
 from git_fabro.doors import shown_path
 from git_fabro.errors import RequestError
+from git_fabro.jobs.history import plan as planning
 from git_fabro.jobs.history import rewind as job
-from git_fabro.jobs.history.rewind import Plan
+from git_fabro.jobs.history.plan import Plan
 
 DryRun = Annotated[bool, typer.Option("-n", "--dry-run", help="print the plan and its hash only")]
 PlanHash = Annotated[
@@ -40,7 +41,7 @@ def rewind(
         return history.print_timeline(here, name)
     place = history.place_of(here, name)
     wanted = history.target_of(here, name, text)
-    planned = job.plan(place, wanted)
+    planned = planning.plan(place, wanted)
     if plan is not None and plan != planned.hash:
         raise RequestError(
             f"the plan is another one by now: {planned.hash}",
@@ -82,7 +83,7 @@ def _lines(planned: Plan) -> list[str]:
         for path in paths:
             mark = " (changes that are in no commit)" if path in unsaved else ""
             lines.append(f"{verb} {shown_path(path)}{mark}")
-    return [*lines, *(f"keep {shown_path(path)}: {job.UNKNOWN}" for path in planned.keep)]
+    return [*lines, *(f"keep {shown_path(path)}: {planning.UNKNOWN}" for path in planned.keep)]
 
 
 def _show(planned: Plan, *, as_json: bool) -> None:

@@ -121,18 +121,25 @@ def _applied(state: RunState, record: Record, event: RunApplied) -> RunState:
 
 
 def _forked(state: RunState, record: Record, event: RunForked) -> RunState:
-    """A fork keeps the node path and drops what was pending; its changes enter the context."""
-    context = {**state.line.context_values, "internal.run_id": event.run_id}
-    initial = {**state.initial_context, "internal.run_id": event.run_id}
-    goal = event.changes.get("goal")
+    """A fork keeps the node path and drops what was pending; its changes enter the context.
+
+    A fork of where a run broke off has failed there: resumed, it visits that node anew.
+    """
+    changed, goal = event.changes.get("context"), event.changes.get("goal")
+    anew = changed if isinstance(changed, dict) else {}
+    context = {**state.line.context_values, **anew, "internal.run_id": event.run_id}
+    initial = {**(anew or state.initial_context), "internal.run_id": event.run_id}
     if isinstance(goal, str):
         context["graph.goal"] = initial["graph.goal"] = goal
+    line = state.line
+    broke_off = line.next_node_id is None and line.ended not in ("", EXIT)
     return replace(
         state,
-        status=RUNNING,
+        status=FAIL if broke_off else RUNNING,
         reason="",
+        started_at=state.started_at or record.at,
         initial_context=initial,
-        line=replace(state.line, context_values=context),
+        line=replace(line, context_values=context),
         gates={},
         deadlines={},
         attempts={},

@@ -13,8 +13,8 @@ from git_fabro import homes, reading, restoring
 from git_fabro.checkpoint.model import Oid
 from git_fabro.doors import Doors
 from git_fabro.git.encoding import object_name
-from git_fabro.jobs.history import fork, rewind, undo
-from git_fabro.jobs.history.rewind import Place, Target
+from git_fabro.jobs.history import fork, plan, rewind, undo
+from git_fabro.jobs.history.plan import Place, Target
 from git_fabro.rundir import RunDirectory
 from tests.conftest import GitRepo
 from tests.fakes import Fuse, dying_directory, dying_doors
@@ -123,14 +123,14 @@ def test_a_rewind_killed_after_any_write_is_done_or_not_and_undo_is_exact(repo: 
     before = (scene.refs(), scene.files())
     doors = Doors.open(repo.path)
     place = scene.place(doors, scene.directory)
-    rewind.rewind(place, rewind.plan(place, scene.target(doors)))
+    rewind.rewind(place, plan.plan(place, scene.target(doors)))
     after = (scene.refs(), scene.files())
     scene.undo()
     assert (scene.refs(), scene.files()) == before
     kills = completed = 0
 
     def work(place: Place) -> None:
-        rewind.rewind(place, rewind.plan(place, scene.target(place.doors)))
+        rewind.rewind(place, plan.plan(place, scene.target(place.doors)))
 
     while scene.killed(work, kills + 1):
         kills += 1
@@ -152,7 +152,7 @@ def test_an_undo_killed_after_any_write_is_done_or_not(repo: GitRepo) -> None:
     before = (scene.refs(), scene.files())
     doors = Doors.open(repo.path)
     place = scene.place(doors, scene.directory)
-    rewind.rewind(place, rewind.plan(place, scene.target(doors)))
+    rewind.rewind(place, plan.plan(place, scene.target(doors)))
     after = (scene.refs(), scene.files())
     kills = completed = 0
 
@@ -185,7 +185,7 @@ def test_a_fork_killed_after_any_write_is_there_or_not(repo: GitRepo, resumes: b
     before, kills, forks = scene.refs(), 0, 0
 
     def work(place: Place) -> None:
-        fork.fork(place, scene.home, scene.target(place.doors), goal=None, labels={})
+        fork.fork(place, scene.home, scene.target(place.doors), fork.Changes())
 
     while scene.killed(work, kills + 1):
         kills += 1

@@ -11,7 +11,7 @@ import pytest
 from git_fabro.checkpoint.model import Oid
 from git_fabro.doors import Doors
 from git_fabro.git.encoding import object_name
-from git_fabro.jobs.history import fork, rewind, undo
+from git_fabro.jobs.history import fork, plan, rewind, undo
 from tests.conftest import GitRepo
 from tests.scenario.test_history_killed import Scene
 
@@ -58,13 +58,13 @@ class Player(Scene):
         target = self.target(doors, ordinal)
         place = self.place(doors, self.directory)
         self.remember()
-        rewind.rewind(place, rewind.plan(place, target))
+        rewind.rewind(place, plan.plan(place, target))
         return True
 
     def fork(self) -> None:
         doors = Doors.open(self.repo.path)
         target = self.target(doors)
-        fork.fork(self.place(doors, self.directory), self.home, target, goal=None, labels={})
+        fork.fork(self.place(doors, self.directory), self.home, target, fork.Changes())
 
     def back(self) -> bool:
         return self._walk(undo.undo)

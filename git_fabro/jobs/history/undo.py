@@ -15,16 +15,14 @@ from pathlib import Path
 
 from git_fabro import lease, operations, restoring
 from git_fabro.checkpoint import layout
-from git_fabro.checkpoint.model import Identity, Move, Oid, RunId, zero
+from git_fabro.checkpoint.model import Move, Oid, RunId, zero
 from git_fabro.doors import Doors, WorkTree, fresh_ulid
 from git_fabro.errors import NotFoundError, RequestError
 from git_fabro.git import worktree
-from git_fabro.jobs.history.rewind import Place, work_tree_of
+from git_fabro.jobs.history.plan import Place, work_tree_of
 from git_fabro.operations import Entry, Operation, WorkTreeChange
 from git_fabro.restoring import Restore
 from git_fabro.rundir import RunDirectory
-
-_WHO = Identity("git-fabro", "operation@git-fabro")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +148,7 @@ def _take_back(
         if work is None:
             said.append("the work tree is gone: only refs were moved")
         else:
-            before, _ = doors.save_work_tree(work, _WHO, when)
+            before, _ = doors.save_work_tree(work, operations.WHO, when)
             change = WorkTreeChange(
                 name=operation.work_tree.name, before=before, after=operation.work_tree.before
             )
@@ -159,11 +157,11 @@ def _take_back(
     entry = Operation(
         id=fresh_ulid(), command=command, moves=tuple(moves), work_tree=change, undoes=operation.id
     )
-    guard = (*_leases(doors, moves, when), *moves)
+    guard, by = (*_leases(doors, moves, when), *moves), operations.WHO
     with contextlib.ExitStack() as restored:
         if work is not None and change is not None:
             restored.enter_context(_begun(doors, work, change, entry, excludes))
-        operations.record(doors.objects, doors.refs, entry, by=_WHO, when=when, guard=guard)
+        operations.record(doors.objects, doors.refs, entry, by=by, when=when, guard=guard)
         if work is not None and change is not None and change.after is not None:
             _put_back(doors, work, change.after, excludes)
     return Taken(operation=operation, said=tuple(said))
@@ -212,7 +210,7 @@ def _leases(doors: Doors, moves: Sequence[Move], when: int) -> list[Move]:
         if doors.refs.read(layout.lease_ref(run)) is None:
             continue
         token = lease.check_free(doors.refs, doors.objects, run, me)
-        nobody = lease.commit_for(doors.objects, None, token, by=_WHO, when=when)
+        nobody = lease.commit_for(doors.objects, None, token, by=operations.WHO, when=when)
         found.append(lease.move_to(run, token, nobody))
     return found
 

@@ -213,15 +213,9 @@ def _created(plan: Plan, session: Session, secrets: tuple[str, ...]) -> RunCreat
         if repository
         else None,
         labels=dict(plan.request.labels),
-        context=initial_context(graph, plan.run),
+        context=workflows.initial_context(graph, plan.run),
         secrets=secrets,
     )
-
-
-def initial_context(graph: Graph, run: RunId) -> dict[str, Json]:
-    """The context at the start, and again after each restart of a loop."""
-    context: dict[str, Json] = {f"graph.{key}": value for key, value in graph.attributes.items()}
-    return context | {"graph.goal": graph.goal, "internal.run_id": run}
 
 
 def _relative(path: Path, repository: Repository | None, folder: Path) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from git_fabro import homes, lease, opening, reading, workflows
+from git_fabro import branches, history, homes, lease, opening, reading, workflows
+from git_fabro.branches import Source
 from git_fabro.checkpoint import codec, layout
 from git_fabro.checkpoint.model import Oid, RunId
 from git_fabro.doors import Doors
@@ -73,6 +74,7 @@ class Recorded:
             self.includes,
             settings,
             kinds=table.own_kinds(),
+            hint=f"git fabro fork --workflow FILE {self.text('run_id')}",
         )
 
 
@@ -90,6 +92,8 @@ def resume(
         RequestError: it has ended, or its workflow is not admitted here.
         NotFoundError: there is no such run.
     """
+    if doors is not None:
+        _refuse_fabros(doors, request.run)
     if doors is not None and reading.tips_of(doors, request.run).meta_tip is not None:
         return _resume_in_git(request, doors, on_record, began)
     home = homes.home(doors.repository if doors else None, request.folder, request.environment)
@@ -141,6 +145,16 @@ def _resume_in_git(
     )
 
 
+def _refuse_fabros(doors: Doors, run: RunId) -> None:
+    source = Source(doors.repository, doors.objects, doors.refs)
+    found = branches.branches_of(source, run)
+    if found.tips and not history.is_ours(source, found):
+        raise RequestError(
+            f"Fabro made this run; only a fork of it can go on: {run}",
+            hint=f"git fabro fork {run}",
+        )
+
+
 def _check_refs(request: Request, doors: Doors, tips: reading.Tips, holder: lease.Holder) -> None:
     """What must hold of the refs before anything of the run is touched.
 
@@ -168,7 +182,10 @@ def recorded_at(doors: Doors, meta: Oid) -> Recorded:
     source = doors.objects.blob_at(meta, layout.GRAPH)
     data = doors.objects.blob_at(meta, layout.RUN_JSON)
     if source is None or data is None:
-        raise RecordError(f"the run's workflow is not in its metadata: {meta[:12]}")
+        raise RecordError(
+            f"the run's workflow is not in its metadata: {meta[:12]}",
+            hint="git fabro fork --workflow FILE",
+        )
     value = codec.parse_json(data, layout.RUN_JSON)
     codec.check_schema(value, layout.RUN_JSON)
     return Recorded(source=source, values=value)
