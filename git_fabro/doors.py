@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from git_fabro.git.snapshot.choose import Engine
 
 _TRIES = 5
+_UNMERGED = ("1", "2", "3")  # the stages of an index that are no result
 _PATCH = (
     "diff-tree",
     "-r",
@@ -357,10 +358,9 @@ class Doors:
         Raises:
             GitError: git refuses.
         """
-        named = trailers_of(self.objects.read_commit(state).message).get(layout.TRAILER_INDEX)
-        if named is None:
+        saved = self._saved_index(state)
+        if saved is None:
             return
-        saved = Oid(named)
         staged = self.objects.entry_at(saved, "staged")
         self._git(work, "read-tree", "--empty" if staged is None else staged.oid)
         lines = b"".join(self._unmerged(saved))
@@ -370,9 +370,21 @@ class Doors:
             work, "update-index", "-q", "--unmerged", "--ignore-missing", "--refresh", ok=(0, 1)
         )
 
+    def index_trees(self, state: Oid) -> tuple[Oid, ...]:
+        """The trees of a saved index: stage 0, then those of the unmerged stages that there are."""
+        saved = self._saved_index(state)
+        if saved is None:
+            return ()
+        entries = (self.objects.entry_at(saved, name) for name in ("staged", *_UNMERGED))
+        return tuple(entry.oid for entry in entries if entry is not None)
+
+    def _saved_index(self, state: Oid) -> Oid | None:
+        named = trailers_of(self.objects.read_commit(state).message).get(layout.TRAILER_INDEX)
+        return None if named is None else Oid(named)
+
     def _unmerged(self, saved: Oid) -> Iterator[bytes]:
         empty = self.objects.write_tree({})
-        for stage in ("1", "2", "3"):
+        for stage in _UNMERGED:
             entry = self.objects.entry_at(saved, stage)
             for change in self.objects.diff(empty, entry.oid) if entry is not None else ():
                 assert change.new is not None

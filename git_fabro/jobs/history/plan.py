@@ -23,6 +23,7 @@ from git_fabro.errors import NotFoundError, RequestError
 from git_fabro.git import worktree
 from git_fabro.git.encoding import TREE_MODE
 from git_fabro.git.snapshot.choose import choose_engine, rules_of
+from git_fabro.jobs.history import ready
 from git_fabro.opening import Session
 from git_fabro.rundir import RunDirectory
 from git_fabro.workflow.state import APPLIED, Json, RunState
@@ -113,8 +114,9 @@ def plan(place: Place, target: Target) -> Plan:
 
     Raises:
         LeasedError: the run is being driven.
-        RequestError: the run is closed, or its branch is checked out elsewhere.
+        RequestError: the run is closed, its branch is checked out elsewhere, or names collide.
         NotFoundError: the run has no branch here.
+        MissingObjectError: a file that would be written is not in the repository.
     """
     doors, run = place.doors, place.run
     source = Source(doors.repository, doors.objects, doors.refs)
@@ -140,7 +142,7 @@ def plan(place: Place, target: Target) -> Plan:
     excludes = excludes_of(doors, tips.meta_tip)
     work = own_work_tree(place, tips.run_tip, excludes)
     begun = Plan(target=target, moves=moves, work=work, excludes=excludes)
-    return begun if work is None else _plan_files(doors, work, begun)
+    return begun if work is None else _plan_files(doors, run, work, begun)
 
 
 def _no_branch(run: RunId) -> NotFoundError:
@@ -230,7 +232,7 @@ def excludes_of(doors: Doors, meta: Oid) -> tuple[str, ...]:
     return tuple(str(glob) for glob in value) if isinstance(value, list) else ()
 
 
-def _plan_files(doors: Doors, work: WorkTree, begun: Plan) -> Plan:
+def _plan_files(doors: Doors, run: RunId, work: WorkTree, begun: Plan) -> Plan:
     found, _ = doors.snapshot(work)
     objects, target = doors.objects, begun.target.run_commit
     changes = objects.diff(found, target)
@@ -238,6 +240,9 @@ def _plan_files(doors: Doors, work: WorkTree, begun: Plan) -> Plan:
     known = _known(doors, extra, tip=work.tip.oid, stop=target)
     keep = tuple(path for path in extra if path not in known)
     _refuse_covered(doors, work, target, keep, [c.path for c in changes if c.old is None])
+    name, hint = f"@{begun.target.ordinal}", f"git fabro fork {run} @{begun.target.ordinal}"
+    ready.refuse_colliding(work, objects, changes, target, name=name, hint=hint)
+    ready.refuse_missing(objects, changes, hint="git fsck")
     write = tuple(change.path for change in changes if change.new is not None)
     delete = tuple(path for path in extra if path in known)
     unsaved = {change.path for change in objects.diff(work.tip.oid, found)}

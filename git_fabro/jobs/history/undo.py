@@ -19,6 +19,7 @@ from git_fabro.checkpoint.model import Move, Oid, RunId, zero
 from git_fabro.doors import Doors, WorkTree, fresh_ulid
 from git_fabro.errors import NotFoundError, RequestError
 from git_fabro.git import worktree
+from git_fabro.jobs.history import ready
 from git_fabro.jobs.history.plan import Place, work_tree_of
 from git_fabro.operations import Entry, Operation, WorkTreeChange
 from git_fabro.restoring import Restore
@@ -148,7 +149,8 @@ def _take_back(
         if work is None:
             said.append("the work tree is gone: only refs were moved")
         else:
-            before, _ = doors.save_work_tree(work, operations.WHO, when)
+            before, found = doors.save_work_tree(work, operations.WHO, when)
+            _refuse_unready(doors, work, found, operation.work_tree.before)
             change = WorkTreeChange(
                 name=operation.work_tree.name, before=before, after=operation.work_tree.before
             )
@@ -165,6 +167,18 @@ def _take_back(
         if work is not None and change is not None and change.after is not None:
             _put_back(doors, work, change.after, excludes)
     return Taken(operation=operation, said=tuple(said))
+
+
+def _refuse_unready(doors: Doors, work: WorkTree, found: Oid, state: Oid) -> None:
+    """Nothing, if all files that a state has, staged ones too, can be written."""
+    objects, hint = doors.objects, "git fsck"
+    changes = objects.diff(found, state)
+    ready.refuse_colliding(
+        work, objects, changes, state, name="that state", hint="git fabro op log"
+    )
+    ready.refuse_missing(objects, changes, hint=hint)
+    for tree in doors.index_trees(state):
+        ready.refuse_missing(objects, objects.diff(state, tree), hint=hint)
 
 
 def _begun(
