@@ -72,7 +72,7 @@ def names(values: Sequence[str], *, nul: bool) -> None:
             sys.stdout.flush()
             sys.stdout.buffer.write(os.fsencode(value) + b"\0")
         else:
-            out(value)
+            out(value.replace("\n", "\\n").replace("\t", "\\t"))
 
 
 def raw(data: bytes) -> None:
