@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -13,8 +14,10 @@ Oneline = Annotated[bool, typer.Option("--oneline", help="one short line each")]
 Patch = Annotated[bool, typer.Option("-p", "--patch", help="and what each changed")]
 Stat = Annotated[bool, typer.Option("--stat", help="and how many lines of which files")]
 Graph = Annotated[bool, typer.Option("--graph", help="with forks and parallel branches")]
+_MOST = sys.maxsize
 Number = Annotated[
-    int | None, typer.Option("-n", "--max-count", min=0, metavar="N", help="only the newest N")
+    int | None,
+    typer.Option("-n", "--max-count", min=0, max=_MOST, metavar="N", help="only the newest N"),
 ]
 Reverse = Annotated[bool, typer.Option("--reverse", help="the oldest first")]
 

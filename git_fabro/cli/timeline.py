@@ -16,6 +16,7 @@ from git_fabro.place import History, Place
 _HEAD = ("CHECKPOINT", "NODE", "STATUS", "WHEN", "TOOK", "FILES", "RUN", "META", "")
 _STATUS = 2
 _SHORT = 12
+_MOST_DIGITS = 9  # a number of more is Typer's to judge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,13 +46,17 @@ def plain(words: Sequence[str]) -> Wanted | None:
             wanted = replace(wanted, oneline=True)
         elif word == "--json":
             wanted = replace(wanted, as_json=True)
-        elif word == "-n" and rest and rest[0].isascii() and rest[0].isdigit():
+        elif word == "-n" and rest and _is_small(rest[0]):
             wanted = replace(wanted, number=int(rest.pop(0)))
         elif word.startswith("-") or wanted.run is not None or not word:
             return None
         else:
             wanted = replace(wanted, run=word)
     return wanted
+
+
+def _is_small(word: str) -> bool:
+    return word.isascii() and word.isdigit() and len(word) <= _MOST_DIGITS
 
 
 def tell(wanted: Wanted) -> int:

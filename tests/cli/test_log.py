@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,9 @@ def test_a_number_takes_the_newest_and_reverse_turns_them(shell: Shell) -> None:
     assert nodes("-n", "1") == ["@2 build@1 success"]
     assert nodes("-n", "1", "--reverse") == ["@2 build@1 success"]
     assert nodes("-n", "0") == []
+    for huge in (str(sys.maxsize + 1), "9" * 5000):
+        typed = shell("log", "-n", huge)
+        assert (typed.status, typed.err.splitlines()[-1]) == (129, "hint: git fabro log -h")
 
 
 @BOTH
