@@ -60,6 +60,22 @@ def test_a_fork_works_in_a_bare_repository(shell: Shell, repo: GitRepo) -> None:
     )
 
 
+def test_a_fork_made_in_one_clone_resumes_in_another(shell: Shell, repo: GitRepo) -> None:
+    shell("run", "-q", "two")
+    made = shell.exactly("fork", "plan").out.strip()
+    other = GitRepo(repo.path.parent / "other")
+    repo.git("clone", "-q", ".", str(other.path))
+    other.git("fetch", "-q", "origin", "refs/heads/fabro/*:refs/heads/fabro/*")
+
+    asked = shell.at(other.path)("resume", made)
+    resumed = shell.at(other.path)("resume", "-q", "--trust", made)
+
+    assert (asked.status, resumed.status) == (128, 0)
+    assert "resume --trust" in asked.err
+    assert other.git("rev-list", "--count", f"main..fabro/run/{made}") == "2"
+    other.fsck()
+
+
 def test_a_question_that_was_open_is_not_taken_along(shell: Shell, repo: GitRepo) -> None:
     repo.commit({"ask.fabro": _ASK})
     assert shell("run", "-q", "ask.fabro").status == 3
