@@ -29,6 +29,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "gates",
         "history",
         "homes",
+        "hookfiles",
         "importing",
         "journal",
         "lease",
