@@ -10,12 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any
 
+from git_fabro.checkpoint.harmless import HARMFUL
+from git_fabro.checkpoint.harmless import line as line
+from git_fabro.checkpoint.harmless import safe as safe
 from git_fabro.errors import FabroError
 
-# Control characters, and what turns the direction of writing around. Source: UAX #9; ECMA-48
-_HARMFUL = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
-)
 #: So many rows of a stream are looked at before the first one is printed.
 _FIRST_ROWS = 32
 _COLOURS = {
@@ -34,21 +33,6 @@ _COLOURS = {
     "interrupted": "31",
     "stopped": "31",
 }
-
-
-def safe(text: str) -> str:
-    """Text that cannot move the cursor, colour, hide or reorder; such characters are escaped."""
-    return _HARMFUL.sub(_escaped, text.encode("utf-8", "backslashreplace").decode())
-
-
-def _escaped(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
-
-
-def line(text: str) -> str:
-    """Harmless text of one line."""
-    return safe(text.replace("\n", " ").replace("\t", " "))
 
 
 def out(text: str = "") -> None:
@@ -103,7 +87,7 @@ def json_line(value: Any) -> None:
 
 def _json(value: Any, **form: Any) -> str:
     text = json.dumps(value, ensure_ascii=not _is_utf8(), sort_keys=True, **form)
-    return _HARMFUL.sub(_json_escaped, text)
+    return HARMFUL.sub(_json_escaped, text)
 
 
 def _json_escaped(match: re.Match[str]) -> str:
