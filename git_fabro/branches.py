@@ -14,6 +14,7 @@ from git_fabro.checkpoint.model import Oid, RunId
 from git_fabro.git.discover import Repository, open_repository
 from git_fabro.git.objects import Objects, open_objects
 from git_fabro.git.refs import Refs
+from git_fabro.git.remote import names as remote_names
 
 LOCAL = "local"
 
@@ -66,7 +67,7 @@ def all_branches(source: Source) -> dict[RunId, Branches]:
         if run is not None:
             tips.setdefault(run, {}).setdefault(_side(ref), (ref, oid))
     origins: dict[RunId, str] = {}
-    for remote in remotes(source.repository):
+    for remote in remote_names(source.repository):
         for ref, oid in source.refs.list(f"{layout.REMOTES}{remote}/").items():
             named = layout.remote_run(ref)
             if named is not None and named[0] == remote:
@@ -103,7 +104,7 @@ def branches_of(source: Source, run: RunId) -> Branches:
         if oid is not None:
             found = _with(found, ref, ref, oid)
     is_local = found.run_ref or found.meta_ref
-    for remote in remotes(source.repository):
+    for remote in remote_names(source.repository):
         if found.run_ref and found.meta_ref:
             break
         for ref in (*_run_refs(run), layout.meta_ref(run)):
@@ -113,23 +114,6 @@ def branches_of(source: Source, run: RunId) -> Branches:
                 found = _with(found, ref, tracking, oid)
                 found = found if is_local else replace(found, origin=remote)
     return found
-
-
-def remotes(repository: Repository) -> list[str]:
-    """The names of the remotes, the default one first.
-
-    That is ``fabro.remote``, the current branch's, ``origin``; then the others by name.
-    """
-    keys = (key.split(".", 1)[1] for key in repository.settings if key.startswith("remote."))
-    names = sorted({key.rpartition(".")[0] for key in keys if "." in key})
-    branch = (repository.head or "").removeprefix(layout.HEADS)
-    firsts = (
-        repository.config("fabro.remote"),
-        repository.config(f"branch.{branch}.remote") if branch else None,
-        "origin",
-    )
-    first = [name for name in firsts if name in names]
-    return list(dict.fromkeys([*first, *names]))
 
 
 def snapshots(source: Source, run: RunId) -> Mapping[str, Oid]:

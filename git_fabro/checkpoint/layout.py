@@ -21,6 +21,11 @@ PARALLEL_PREFIX = "refs/fabro/parallel/"
 SNAPSHOT_PREFIX = "refs/fabro/checkpoint/"
 NOTES_REF = "refs/notes/fabro"
 OPS_REF = "refs/fabro/ops"
+PRUNED_REF = "refs/fabro/pruned"
+#: Where refs of a remote stand that have no place below refs/remotes.
+TRACKING_PREFIX = "refs/fabro/remotes/"
+#: Push options by which somebody says that a record is to lose what the server has.
+OPTION_REWIND, OPTION_PRUNE = "fabro.rewind", "fabro.prune"
 
 RUN_JSON, START_JSON, GRAPH = "run.json", "start.json", "graph.fabro"
 CHECKPOINT_JSON, RECORDS = "checkpoint.json", "records.jsonl"
@@ -133,6 +138,31 @@ def remote_run(ref: str) -> tuple[str, str, RunId] | None:
         if slash and remote and is_run_id(run):
             return remote, prefix + run, RunId(run)
     return None
+
+
+def tracking_ref(remote: str, ref: str) -> str:
+    """Where this repository keeps what a remote's ref was when it was last looked at.
+
+    ``refs/remotes/origin/fabro/run/01JK`` for a branch; for others below ``refs/fabro/remotes``:
+    ``refs/fabro/remotes/origin/meta/01JK``, ``refs/fabro/remotes/origin/notes/fabro``.
+    """
+    if ref.startswith(HEADS):
+        return f"{REMOTES}{remote}/{ref.removeprefix(HEADS)}"
+    return f"{TRACKING_PREFIX}{remote}/{ref.removeprefix('refs/').removeprefix('fabro/')}"
+
+
+def tracking_refspecs(remote: str, run: RunId | None = None) -> tuple[str, ...]:
+    """Refspecs that fetch what is ours, or of one run, into its tracking places, and no other ref.
+
+    All are patterns, so that what a remote does not have is no error.
+    """
+    if run is None:
+        own = [RUN_PREFIX, META_PREFIX, HIDDEN_META_PREFIX, SNAPSHOT_PREFIX, PARALLEL_PREFIX]
+    else:
+        own = [run_ref(run), meta_ref(run), meta_ref(run, "hidden")]
+        own += [snapshot_prefix(run), parallel_prefix(run)]
+    shared = (NOTES_REF, PRUNED_REF)
+    return tuple(f"+{ref}*:{tracking_ref(remote, ref)}*" for ref in (*own, *shared))
 
 
 def snapshot_prefix(run: RunId) -> str:

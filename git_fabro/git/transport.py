@@ -1,0 +1,122 @@
+"""One git process that talks to a remote: it asks nobody, and ends by itself or is ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from git_fabro.checkpoint import harmless
+from git_fabro.errors import GitError
+from git_fabro.git.discover import Repository
+from git_fabro.git.program import Finished, Git
+
+#: How long a transport of ours may last unless ``fabro.pushTimeout`` says otherwise.
+DEADLINE_S = 10.0
+
+_GRACE_S = 1.0
+_ASKS_NOBODY = {
+    "GIT_TERMINAL_PROMPT": "0",
+    # Answers with nothing, so that who would ask fails at once instead.
+    "GIT_ASKPASS": "true",
+    "SSH_ASKPASS": "true",
+    "SSH_ASKPASS_REQUIRE": "force",
+    "GCM_INTERACTIVE": "never",
+}
+_SSH = "ssh -o BatchMode=yes"
+
+
+def deadline_s(repo: Repository) -> float:
+    """The seconds of ``fabro.pushTimeout``; ten where it is not set, or is no time."""
+    try:
+        seconds = float(repo.config("fabro.pushTimeout") or DEADLINE_S)
+    except ValueError:
+        return DEADLINE_S
+    return seconds if 0 < seconds < float("inf") else DEADLINE_S
+
+
+def talk(
+    repo: Repository, args: Sequence[str], remote: str, *, timeout_s: float | None
+) -> Finished:
+    """Run git to its end, without a terminal, an input or a question; whatever its status.
+
+    What it printed on standard error is made harmless, and without passwords.
+
+    Args:
+        repo: Where to run.
+        args: The arguments after ``git``.
+        remote: Whom it talks to, for the message.
+        timeout_s: After how long it is ended, with all that it started; None never.
+
+    Raises:
+        GitError: there is no git program, it could not be started, or it did not end in time.
+    """
+    if repo.git is None:
+        raise GitError(f"git {args[0]} needs the git program: {remote}", hint="install git")
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        # Files and no pipes: a daemon that ssh leaves behind would hold a pipe open for ever.
+        with _started(repo, repo.git, args, (out.fileno(), err.fileno())) as process:
+            try:
+                status = process.wait(timeout_s)
+            except subprocess.TimeoutExpired:
+                raise GitError(
+                    f"no answer within {timeout_s:g} s: {shown(remote)}",
+                    argv=("git", *args),
+                    hint="git config fabro.pushTimeout SECONDS",
+                ) from None
+        out.seek(0)
+        err.seek(0)
+        said = err.read().decode(errors="replace")
+        return Finished(status, out.read(), shown(said))
+
+
+def shown(text: str) -> str:
+    """What a remote said, or its name, fit to be printed."""
+    return harmless.safe(harmless.without_password(text))
+
+
+@contextmanager
+def _started(
+    repo: Repository, git: Git, args: Sequence[str], files: tuple[int, int]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A process in a session of its own, which has no terminal; none of it is left afterwards."""
+    try:
+        process = subprocess.Popen(
+            git.argv(args),
+            cwd=repo.work_tree or repo.git_dir,
+            env=_environment(repo, git),
+            stdin=subprocess.DEVNULL,
+            stdout=files[0],
+            stderr=files[1],
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as exc:
+        raise GitError(f"git {args[0]} failed: {exc}", argv=("git", *args)) from exc
+    try:
+        yield process
+    except BaseException:
+        _end(process)
+        raise
+
+
+def _environment(repo: Repository, git: Git) -> dict[str, str]:
+    environment = git.environment(git_dir=repo.git_dir, work_tree=repo.work_tree) | _ASKS_NOBODY
+    own = ("GIT_SSH_COMMAND" in os.environ, "GIT_SSH" in os.environ, repo.config("core.sshCommand"))
+    # Somebody's own ssh may be no ssh at all, and is left as it is; it has no terminal either.
+    return environment if any(own) else environment | {"GIT_SSH_COMMAND": _SSH}
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+        except ProcessLookupError:
+            break
+        try:
+            process.wait(_GRACE_S)
+        except subprocess.TimeoutExpired:
+            continue
+    process.wait()
