@@ -41,6 +41,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "reading",
         "restoring",
         "rundir",
+        "sending",
         "states",
         "store",
         "summary",

@@ -32,8 +32,8 @@ _PASSING = (LeaseTaken, LeaseReleased, RunRewound)
 _GLOB = re.compile(r"([*?\[\]\\])")
 
 
-def rewind(place: Place, planned: Plan) -> str:
-    """Do what was planned, as one operation; its id.
+def rewind(place: Place, planned: Plan) -> Operation:
+    """Do what was planned, as one operation.
 
     Raises:
         LeasedError: another process took the run meanwhile.
@@ -56,16 +56,16 @@ def rewind(place: Place, planned: Plan) -> str:
         log.close()
         if planned.work is not None:
             put_files(planned.work, planned, place.doors, log.clock().timestamp())
-    return operation.id
+    return operation
 
 
-def _move_only(place: Place, planned: Plan) -> str:
+def _move_only(place: Place, planned: Plan) -> Operation:
     """Refs and operation log, as nobody can hold a run that Fabro made, nor add a record to it."""
     command = f"rewind {place.run} @{planned.target.ordinal}"
     operation = Operation(id=fresh_ulid(), command=command, moves=planned.moves)
     objects, refs, when = place.doors.objects, place.doors.refs, int(datetime.now(UTC).timestamp())
     operations.record(objects, refs, operation, by=operations.WHO, when=when, guard=planned.moves)
-    return operation.id
+    return operation
 
 
 def _seal_what_is_new(place: Place, planned: Plan, log: RunLog, seen: reading.View) -> None:
