@@ -34,6 +34,8 @@ install_into_venv() {
         "$python" -m venv "$venv" || die "cannot make $venv (Debian: apt-get install python3-venv)"
     fi
     "$venv/bin/python" -m pip install --quiet --compile --editable "$here$1"
+    # pip leaves an editable package as it is; 40 ms a start where Python may not write bytecode.
+    "$venv/bin/python" -m compileall -q "$here/git_fabro" || :
     link_commands
 }
 
