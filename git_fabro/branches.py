@@ -6,8 +6,8 @@ Fabro's runs count as ours do, and so do those of its former name.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from git_fabro.checkpoint import layout
 from git_fabro.checkpoint.model import Oid, RunId
@@ -19,8 +19,7 @@ from git_fabro.git.remote import names as remote_names
 LOCAL = "local"
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """What is read from: the objects and refs of one repository, and nothing that writes."""
 
     repository: Repository
@@ -39,8 +38,7 @@ class Source:
         return cls(repository, objects, Refs(repository, objects))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Branches:
+class Branches(NamedTuple):
     """The two branches of a run; a ref and its tip are None where there is none.
 
     ``origin`` is ``local``, or the remote whose branches were fetched, where there is no local one.
@@ -112,7 +110,7 @@ def branches_of(source: Source, run: RunId) -> Branches:
             oid = source.refs.read(tracking)
             if oid is not None:
                 found = _with(found, ref, tracking, oid)
-                found = found if is_local else replace(found, origin=remote)
+                found = found if is_local else found._replace(origin=remote)
     return found
 
 
@@ -153,5 +151,5 @@ def _meta_refs(run: RunId) -> tuple[str, str]:
 def _with(known: Branches, branch: str, ref: str, oid: Oid) -> Branches:
     """Branches with one more ref, unless one stands there: local ones and our own names first."""
     if branch.startswith((layout.META_PREFIX, layout.HIDDEN_META_PREFIX)):
-        return known if known.meta_ref else replace(known, meta_ref=ref, meta_tip=oid)
-    return known if known.run_ref else replace(known, run_ref=ref, run_tip=oid)
+        return known if known.meta_ref else known._replace(meta_ref=ref, meta_tip=oid)
+    return known if known.run_ref else known._replace(run_ref=ref, run_tip=oid)

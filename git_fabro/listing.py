@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from git_fabro import summary
 from git_fabro.branches import LOCAL, Branches, Source
@@ -26,13 +24,12 @@ if TYPE_CHECKING:
 _FORM = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class Choice(NamedTuple):
     """Which rows somebody wants to see; ``before`` is RFC 3339."""
 
     show_all: bool = False
     workflow: str | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = {}
     before: str | None = None
     remote: bool = False
 
@@ -113,7 +110,10 @@ def _load(file: Path) -> dict[str, tuple[str, Row]]:
 
 
 def _save(file: Path, kept: Mapping[str, tuple[str, Row]]) -> None:
-    listed = {run: (mark, asdict(row)) for run, (mark, row) in kept.items()}
+    # Imported here: 5 ms that a list does not pay in which nothing is new.
+    import tempfile
+
+    listed = {run: (mark, row._asdict()) for run, (mark, row) in kept.items()}
     text = json.dumps({"form": _FORM, "rows": listed})
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

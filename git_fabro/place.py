@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from git_fabro.branches import Branches, Source
@@ -28,8 +27,7 @@ class Place(NamedTuple):
     before: Oid | None
 
 
-@dataclass(frozen=True, slots=True)
-class Detail:
+class Detail(NamedTuple):
     """What a table shows beside an entry; None is not recorded, or not to be had."""
 
     duration_ms: int | None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from git_fabro import branches, history, reading
 from git_fabro.branches import Source
 from git_fabro.checkpoint.model import Oid, RunId
@@ -19,7 +17,7 @@ def fabros(source: Source, run: RunId, meta: Oid | None) -> FabroRun | None:
     None stands for no metadata, where only what Fabro's run branch says can be read.
     """
     found = branches.branches_of(source, run)
-    at = found if meta is None else replace(found, meta_tip=meta)
+    at = found if meta is None else found._replace(meta_tip=meta)
     if not at.tips or history.is_ours(source, at):
         return None
     return FabroRun(source, at)

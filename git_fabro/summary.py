@@ -8,9 +8,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from git_fabro import history
 from git_fabro.branches import LOCAL, Branches, Source
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
 _RUNNING = "running"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(NamedTuple):
     """A run in a list; ``status`` is ``interrupted`` where it says running and nobody drives it.
 
     ``origin`` is ``local`` or a remote; ``made_by`` is ``git-fabro`` or ``fabro``; ``is_over`` is
@@ -41,7 +39,7 @@ class Row:
     checkpoints: int = 0
     created_at: str = ""
     updated_at: str = ""
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = {}
     parent: Mapping[str, Json] | None = None
     origin: str = LOCAL
     made_by: str = "git-fabro"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from git_fabro.checkpoint import layout
 
@@ -37,8 +37,7 @@ def trailers_of(message: str) -> dict[str, str]:
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointTrailers:
+class CheckpointTrailers(NamedTuple):
     """What a run commit says of itself."""
 
     run: str

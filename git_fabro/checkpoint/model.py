@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import NewType
+from typing import NamedTuple, NewType
 
 from git_fabro.errors import RecordError
 
@@ -32,8 +32,7 @@ def zero(like: Oid) -> Oid:
     return Oid("0" * len(like))
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(NamedTuple):
     """Who a commit is by. Neither part is empty or holds ``<``, ``>``, a newline or NUL."""
 
     name: str
@@ -57,16 +56,14 @@ class Commit:
         return self.message.split("\n", 1)[0]
 
 
-@dataclass(frozen=True, slots=True)
-class TreeEntry:
+class TreeEntry(NamedTuple):
     """One entry of a tree: mode as git writes it (0o100644, 0o40000, ...)."""
 
     mode: int
     oid: Oid
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(NamedTuple):
     """One line of a ref transaction.
 
     ``old`` is the value that the ref must have, the zero id if it must not exist; None cannot be

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,14 +22,19 @@ _SHORTEST_PREFIX = 4
 _MOST_MATCHES = 10
 
 
-@dataclass(frozen=True, kw_only=True)
 class Here:
     """Where a command was typed: the repository, if there is one, and the run directories."""
 
-    source: Source | None
-    home: Path
-    folder: Path
-    environment: Mapping[str, str]
+    def __init__(self, source: Source | None, folder: Path, environment: Mapping[str, str]) -> None:
+        self.source = source
+        self.folder = folder
+        self.environment = environment
+
+    @cached_property
+    def home(self) -> Path:
+        """The folder of the run directories, whether or not it is there."""
+        repository = self.source.repository if self.source is not None else None
+        return homes.home(repository, self.folder, self.environment)
 
     @cached_property
     def doors(self) -> Doors | None:
@@ -84,9 +88,7 @@ def here(path: Path | str = ".") -> Here:
         if not Path(path).is_dir():
             raise
         source = None
-    folder, environment = Path(path).absolute(), dict(os.environ)
-    home = homes.home(source.repository if source is not None else None, folder, environment)
-    return Here(source=source, home=home, folder=folder, environment=environment)
+    return Here(source, Path(path).absolute(), dict(os.environ))
 
 
 def all_runs(place: Here) -> list[RunId]:

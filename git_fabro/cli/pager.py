@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 
@@ -56,4 +55,7 @@ def _program(command: str, source: Source | None) -> str:
     for wanted in (os.environ.get("GIT_PAGER"), config("core.pager"), os.environ.get("PAGER")):
         if wanted is not None:
             return wanted
+    # Imported here: 3 ms that are paid at a terminal only.
+    import shutil
+
     return "less" if shutil.which("less") else ""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import calendar
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import NamedTuple
 
 from git_fabro import listing
 from git_fabro.branches import LOCAL
@@ -21,8 +21,7 @@ _STATUS = 1
 _GOAL_WIDTH = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Wanted(NamedTuple):
     """What was asked for on the command line."""
 
     chosen: Choice = Choice()
@@ -37,11 +36,11 @@ def plain(words: Sequence[str]) -> Wanted | None:
     wanted = Wanted()
     for word in words:
         if word in ("-a", "--all"):
-            wanted = replace(wanted, chosen=Choice(show_all=True))
+            wanted = wanted._replace(chosen=Choice(show_all=True))
         elif word in ("-q", "--quiet"):
-            wanted = replace(wanted, quiet=True)
+            wanted = wanted._replace(quiet=True)
         elif word == "--json":
-            wanted = replace(wanted, as_json=True)
+            wanted = wanted._replace(as_json=True)
         else:
             return None
     return wanted
@@ -61,7 +60,7 @@ def tell(wanted: Wanted) -> int:
 
 
 def _json(row: Row) -> dict[str, object]:
-    return {key: value for key, value in asdict(row).items() if key not in _INNER}
+    return {key: value for key, value in row._asdict().items() if key not in _INNER}
 
 
 def _rows(place: naming.Here) -> Iterator[Row]:
@@ -109,7 +108,7 @@ def _cells(row: Row, now_s: float, origin: tuple[str, ...]) -> tuple[str, ...]:
 def _age(created_at: str, now_s: float) -> str:
     try:
         # Fabro's times have a fraction of up to nine digits.
-        begun = calendar.timegm(time.strptime(created_at[:19], "%Y-%m-%dT%H:%M:%S"))
+        begun = datetime.fromisoformat(f"{created_at[:19]}+00:00").timestamp()
     except ValueError:
         return "?"
     seconds = now_s - begun

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from itertools import islice
+from typing import NamedTuple
 
 from git_fabro import history, targets
 from git_fabro.branches import LOCAL
@@ -19,8 +19,7 @@ _SHORT = 12
 _MOST_DIGITS = 9  # a number of more is Typer's to judge
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Wanted(NamedTuple):
     """What was asked for on the command line; ``number`` None is all."""
 
     run: str | None = None
@@ -43,15 +42,15 @@ def plain(words: Sequence[str]) -> Wanted | None:
     while rest:
         word = rest.pop(0)
         if word == "--oneline":
-            wanted = replace(wanted, oneline=True)
+            wanted = wanted._replace(oneline=True)
         elif word == "--json":
-            wanted = replace(wanted, as_json=True)
+            wanted = wanted._replace(as_json=True)
         elif word == "-n" and rest and _is_small(rest[0]):
-            wanted = replace(wanted, number=int(rest.pop(0)))
+            wanted = wanted._replace(number=int(rest.pop(0)))
         elif word.startswith("-") or wanted.run is not None or not word:
             return None
         else:
-            wanted = replace(wanted, run=word)
+            wanted = wanted._replace(run=word)
     return wanted
 
 

@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 
 from dulwich.errors import ObjectFormatException
-from dulwich.objects import parse_tree as parse_entries
 
 from git_fabro.checkpoint.model import Commit, Identity, Oid, TreeEntry, parse_oid
 from git_fabro.errors import RecordError, RequestError
@@ -59,6 +58,9 @@ def parse_tree(data: bytes, object_format: str) -> dict[bytes, TreeEntry]:
     Raises:
         RecordError: the bytes are no tree.
     """
+    # Imported here: 20 ms that those do not pay who only follow commits.
+    from dulwich.objects import parse_tree as parse_entries
+
     length = 20 if object_format == "sha1" else 32
     try:
         return {

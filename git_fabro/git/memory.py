@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import itertools
 import os
-import socket
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from git_fabro.checkpoint.model import Oid
@@ -26,14 +24,17 @@ SETTLED_S = 2.0
 _STALE_S = 12 * 3600
 
 
-@dataclass(slots=True)
 class Held:
     """An object as it can be written again."""
 
-    kind: str | None  # None: data is the whole loose file
-    data: bytes
-    turn: int = 0  # the how many-th that was kept
-    seen: float | None = None  # when it was first seen present, on a clock that only goes forward
+    __slots__ = ("data", "kind", "seen", "turn")
+
+    def __init__(self, kind: str | None, data: bytes) -> None:
+        self.kind = kind  # None: data is the whole loose file
+        self.data = data
+        self.turn = 0  # the how many-th that was kept
+        #: When it was first seen present, on a clock that only goes forward.
+        self.seen: float | None = None
 
     def is_due(self, now: float) -> bool:
         """Whether it is to be looked at: never seen yet, or long enough ago."""
@@ -99,6 +100,9 @@ class Memory:
 
 def is_gc_at_work(common_dir: Path) -> bool:
     """Whether a ``git gc`` runs in this repository. Source: builtin/gc.c, lock_repo_for_gc."""
+    # Imported here: 4 ms that those do not pay who only read.
+    import socket
+
     path = common_dir / "gc.pid"
     try:
         pid, _, host = path.read_text(errors="replace").strip().partition(" ")

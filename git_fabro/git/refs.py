@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -120,6 +119,9 @@ class Refs:
                 ) from refusal
             # Git refuses also where a clean-up took the commit since we looked. traps: OB11
             self._objects.bring_back()
+            # Imported here: 2 ms that those do not pay who never wait.
+            import random
+
             time.sleep(pause_s * random.uniform(0.5, 1.5))
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 

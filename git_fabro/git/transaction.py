@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
@@ -73,6 +72,9 @@ def _lines(moves: Sequence[Move]) -> Iterator[str]:
 
 class _Child:
     def __init__(self, git: Git, git_dir: Path, message: str) -> None:
+        # Imported here: 5 ms that those do not pay who only read refs.
+        import tempfile
+
         self._owner = os.getpid()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed by end)
         self._args = [_ARGS[0], "-m", message or "fabro", *_ARGS[1:]]

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 from git_fabro.checkpoint.model import Oid
 from git_fabro.checkpoint.timeline import Kind, Link
 from git_fabro.place import History, Place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint:
+class Checkpoint(NamedTuple):
     """A checkpoint as ``log --json`` and ``show --json`` print it (git-fabro-log(1)).
 
     ``kind`` is ``node``, ``commit`` for one made by hand (node, visit and status are None), or
@@ -34,7 +33,7 @@ class Checkpoint:
     checkpoint_id: str | None = None
 
     def to_json(self) -> dict[str, object]:
-        value = asdict(self)
+        value = self._asdict()
         if self.checkpoint_id is None:
             del value["checkpoint_id"]
         return value
