@@ -72,8 +72,14 @@ def is_ours(source: Source, branches: Branches) -> bool:
     return False
 
 
-def timeline_of(source: Source, run: RunId) -> History:
+def timeline_of(source: Source, run: RunId, *, detailed: bool = True) -> History:
     """The timeline of a run, whoever made it, from this repository or as a remote had it.
+
+    Args:
+        source: The repository.
+        run: The exact id of the run.
+        detailed: Whether most places will be asked for their details, which are read with them
+            then. All can be asked for either way.
 
     Raises:
         NotFoundError: it has no branch.
@@ -82,7 +88,7 @@ def timeline_of(source: Source, run: RunId) -> History:
     if not branches.tips:
         raise NotFoundError(f"no such run: {run}", hint="git fabro list -a")
     # A tip that counts itself says all: nothing else is read before the first row is there.
-    begun = _steps(source, branches.run_tip)
+    begun = _steps(source, branches.run_tip, layout.NOTES_REF if detailed else None)
     first = next(begun, None)
     if (first is not None and _EXACT.match(first.message)) or is_ours(source, branches):
         return Timeline(source, branches, begun=chain([first] if first is not None else [], begun))
@@ -92,11 +98,11 @@ def timeline_of(source: Source, run: RunId) -> History:
     return fabroruns.FabroRun(source, branches)
 
 
-def _steps(source: Source, tip: Oid | None) -> Iterator[Step]:
+def _steps(source: Source, tip: Oid | None, notes_ref: str | None) -> Iterator[Step]:
     """The commits of a run branch, newest first; what cannot be read is told to who goes on."""
     if tip is None:
         return iter(())
-    return walks.steps(source.repository, source.objects, tip, notes_ref=layout.NOTES_REF)
+    return walks.steps(source.repository, source.objects, tip, notes_ref=notes_ref)
 
 
 class Timeline:
@@ -126,7 +132,7 @@ class Timeline:
         by_hand: list[Step] = []
         ordinal: int | None = None
         steps, self._begun = self._begun, None
-        for step in steps or _steps(self.source, self.branches.run_tip):
+        for step in steps or _steps(self.source, self.branches.run_tip, layout.NOTES_REF):
             said = _said(step.message)
             # The base is looked up where a commit may lie below it; that costs three objects.
             is_sure = said is not None and said.run == self.branches.run and not by_hand

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from git_fabro import summary
+from git_fabro import homes, summary
 from git_fabro.branches import LOCAL, Branches, Source
 from git_fabro.checkpoint.model import RunId
 from git_fabro.errors import FabroError
@@ -55,12 +55,13 @@ def rows(
         environment: Says where caches are kept.
     """
     file = _file(home, environment)
-    known = _load(file)
+    known, with_directory = _load(file), set(homes.runs_at(home))
     kept: dict[str, tuple[str, Row]] = {}
     for run, branches in found.items():
         mark = f"{branches.run_tip} {branches.meta_tip} {branches.origin}"
         former = known.get(run)
-        if former is not None and former[0] == mark and not summary.has_journal(home, run):
+        has_journal = run in with_directory and summary.has_journal(home, run)
+        if former is not None and former[0] == mark and not has_journal:
             kept[run] = former
             continue
         row = _read(source, home, branches)

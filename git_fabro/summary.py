@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from git_fabro import history
 from git_fabro.branches import LOCAL, Branches, Source
 from git_fabro.checkpoint import layout
 from git_fabro.checkpoint.model import Oid, RunId
@@ -56,6 +55,9 @@ def quick(source: Source, home: Path, found: Branches) -> Row | None:
     """
     if has_journal(home, found.run):
         return None
+    # Imported here, and below: 4 ms that a list does not pay in which nothing is new.
+    from git_fabro import history
+
     if history.is_ours(source, found):
         return _at_rest(source, found)
     # Imported here: 40 ms that runs of ours do not pay.
@@ -75,6 +77,8 @@ def has_journal(home: Path, run: RunId) -> bool:
 def _at_rest(source: Source, found: Branches) -> Row | None:
     if found.run_tip is None or found.meta_tip is None:
         return None
+    from git_fabro import history
+
     said = history.said_at(source, found.run_tip)
     if said is None or not history.is_near(source, found.meta_tip, said.named):
         return None

@@ -20,8 +20,11 @@ def places(history: History) -> Iterator[Place]:
     Snapshots that stand on no commit of the timeline come last.
     """
     taken = _snapshots(history)
+    if not taken:
+        yield from history.places()
+        return
     for place in history.places():
-        if taken and place.step is not None:
+        if place.step is not None:
             yield from taken.pop(place.step.oid, ())
         yield place
     for left in taken.values():

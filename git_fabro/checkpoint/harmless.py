@@ -13,6 +13,9 @@ _PASSWORD = re.compile(r"(?<=://)[^/@\s]+@")
 
 def safe(text: str) -> str:
     """Text that cannot move the cursor, colour, hide or reorder; such characters are escaped."""
+    # All that is harmful counts as not printable.
+    if text.isprintable():
+        return text
     return HARMFUL.sub(_escaped, text.encode("utf-8", "backslashreplace").decode())
 
 

@@ -55,7 +55,7 @@ def target_of(here: Here, run: RunId, text: str | None) -> Target:
         NotFoundError: none is meant, or it has no run commit.
         RequestError: it is malformed, or names several.
     """
-    told = history.timeline_of(here.reading(), run)
+    told = history.timeline_of(here.reading(), run, detailed=False)
     if text is None:
         entry = _last(told)
     else:
@@ -80,7 +80,7 @@ def _last(told: History) -> Entry:
 
 def print_timeline(here: Here, run: RunId) -> int:
     """Prints what can be gone back to, the oldest first."""
-    told = history.timeline_of(here.reading(), run)
+    told = history.timeline_of(here.reading(), run, detailed=False)
     rows = []
     for entry in reversed([place.entry for place in told.places()]):
         what = "commit" if entry.node is None else f"{entry.node}@{entry.visit}"

@@ -272,7 +272,7 @@ def _nodes_of_default(place: Here, runs: list[RunId]) -> set[str | None]:
     here = _checked_out(place)
     run = here if here in runs else newest(place, runs)
     try:
-        found = history.timeline_of(place.reading(), run)
+        found = history.timeline_of(place.reading(), run, detailed=False)
         return {one.entry.node for one in found.places()}
     except FabroError:
         return set()

@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
-from typing import Any
+from typing import Any, TypeVar
 
 from git_fabro.checkpoint.harmless import HARMFUL
 from git_fabro.checkpoint.harmless import line as line
 from git_fabro.checkpoint.harmless import safe as safe
 from git_fabro.errors import FabroError
 
-#: So many rows of a stream are looked at before the first one is printed.
-_FIRST_ROWS = 32
+#: So many rows of a stream are looked at before the first one is printed; so many are printed at
+#: once from then on.
+_FIRST_ROWS, _BLOCK_ROWS = 32, 64
 _COLOURS = {
     "success": "32",
     "succeeded": "32",
@@ -32,6 +33,7 @@ _COLOURS = {
     "interrupted": "31",
     "stopped": "31",
 }
+T = TypeVar("T")
 
 
 def out(text: str = "") -> None:
@@ -159,14 +161,25 @@ def table(
         colour: The column that holds statuses and is to be coloured; None is none.
         indent: Stands before each row.
     """
-    shown = [[line(cell) for cell in row] for row in ([head] if head else []) + list(rows)]
-    widths = [max(len(row[i]) for row in shown) for i in range(len(shown[0]))] if shown else []
-    for row in shown:
-        cells = [
-            paint(row[i].ljust(widths[i]), row[i]) if i == colour else row[i].ljust(widths[i])
-            for i in range(len(row))
+    shown = [_harmless(row) for row in ([head] if head else []) + list(rows)]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    form = indent + "  ".join(f"%-{width}s" for width in widths)
+    if colour is not None:
+        shown = [
+            (
+                *row[:colour],
+                paint(row[colour].ljust(widths[colour]), row[colour]),
+                *row[colour + 1 :],
+            )
+            for row in shown
         ]
-        _write(indent + "  ".join(cells).rstrip() + "\n")
+    _write("".join([(form % row).rstrip() + "\n" for row in shown]))
+
+
+def _harmless(row: Sequence[str]) -> tuple[str, ...]:
+    """The cells of a row, each harmless text of one line."""
+    # What is printable is harmless, and a tenth of the work to find out.
+    return tuple(row) if "".join(row).isprintable() else tuple(line(cell) for cell in row)
 
 
 def streamed(rows: Iterable[Sequence[str]], *, head: Sequence[str], colour: int | None) -> int:
@@ -186,19 +199,30 @@ def streamed(rows: Iterable[Sequence[str]], *, head: Sequence[str], colour: int 
     last = len(head) - 1
     widths = [max(len(line(row[at])) for row in (head, *first)) for at in range(last)]
     form = "  ".join([f"%-{width}s" for width in widths] + ["%s"])
-    _write((form % tuple(head)).rstrip() + "\n")
     count = 0
-    for row in chain(first, rest):
-        text = form % tuple(row)
-        if not text.isprintable():
-            text = form % tuple(line(cell) for cell in row)
-        if colour is not None:
-            text = _with_colour(text, widths, row[colour], colour)
-        _write(text.rstrip() + "\n")
-        count += 1
-        if count in (1, _FIRST_ROWS):
+    shown = [form % tuple(head)]
+    for block in chain([first], _blocks(rest)):
+        shown += [_aligned(row, form, widths, colour) for row in block]
+        _write("".join([text.rstrip() + "\n" for text in shown]))
+        if not count:
             sys.stdout.flush()
+        count += len(block)
+        shown = []
     return count
+
+
+def _blocks(items: Iterable[T]) -> Iterator[list[T]]:
+    """Some at a time: a write for each costs as much as all the rest of it."""
+    rest = iter(items)
+    while block := list(islice(rest, _BLOCK_ROWS)):
+        yield block
+
+
+def _aligned(row: Sequence[str], form: str, widths: Sequence[int], colour: int | None) -> str:
+    text = form % tuple(row)
+    if not text.isprintable():
+        text = form % tuple(line(cell) for cell in row)
+    return text if colour is None else _with_colour(text, widths, row[colour], colour)
 
 
 def _with_colour(text: str, widths: Sequence[int], status: str, colour: int) -> str:
@@ -219,7 +243,17 @@ def paint(text: str, status: str) -> str:
 
 def painted(parts: Sequence[tuple[str, str]]) -> None:
     """One line of parts, each in the colour of the status beside it; "" is no colour."""
-    _write("".join(paint(safe(text), status) for text, status in parts) + "\n")
+    _write(_painted(parts))
+
+
+def all_painted(lines: Iterable[Sequence[tuple[str, str]]]) -> None:
+    """Lines as ``painted`` prints one, as they come."""
+    for block in _blocks(lines):
+        _write("".join(map(_painted, block)))
+
+
+def _painted(parts: Sequence[tuple[str, str]]) -> str:
+    return "".join([paint(safe(text), status) for text, status in parts]) + "\n"
 
 
 def duration(milliseconds: int) -> str:

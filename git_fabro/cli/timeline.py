@@ -62,7 +62,7 @@ def tell(wanted: Wanted) -> int:
     """Prints the timeline of a run; gives the exit status."""
     place = naming.here()
     chosen = naming.find_run(place, wanted.run)
-    told = history.timeline_of(place.reading(), chosen)
+    told = history.timeline_of(place.reading(), chosen, detailed=_shows_details(wanted))
     if told.branches.origin != LOCAL:
         render.say(f"run {chosen} as {told.branches.origin} had it")
     places: Iterable[Place] = islice(targets.places(told), wanted.number)
@@ -79,11 +79,16 @@ def tell(wanted: Wanted) -> int:
     elif wanted.patch or wanted.stat:
         _with_changes(told, places, patch=wanted.patch, coloured=coloured)
     elif wanted.oneline:
-        for one in places:
-            render.painted(_short(told, one) if coloured else _plain(_short(told, one)))
+        short = (_short(told, one) for one in places)
+        render.all_painted(short if coloured else map(_plain, short))
     else:
         _table(told, places, coloured=coloured)
     return _problems(told)
+
+
+def _shows_details(wanted: Wanted) -> bool:
+    """Whether durations and numbers of files are printed."""
+    return wanted.as_json or not (wanted.oneline or wanted.patch or wanted.stat or wanted.graph)
 
 
 def _table(told: History, places: Iterable[Place], *, coloured: bool) -> None:

@@ -11,7 +11,7 @@ from git_fabro.checkpoint.model import Move, Oid, parse_oid, zero
 from git_fabro.errors import BusyError, GitError, MissingObjectError, RecordError, StaleRefError
 from git_fabro.git.discover import Repository
 from git_fabro.git.objects import Objects
-from git_fabro.git.transaction import LockFiles, UpdateRef, packed_refs
+from git_fabro.git.transaction import LockFiles, UpdateRef, packed_refs_data
 
 #: How long locks of other processes are waited for before a move gives up.
 PATIENCE_S = 5.0
@@ -73,11 +73,7 @@ class Refs:
         """All refs whose names begin so, by name: ``list("refs/heads/fabro/run/")``."""
         if not self._files:
             return dict(self._ask_git(prefix))
-        found = {
-            os.fsdecode(name): Oid(oid.decode("ascii"))
-            for name, oid in packed_refs(self._repo.common_dir)
-            if name.startswith(os.fsencode(prefix))
-        }
+        found = self._packed_list(prefix)
         for name in self._loose_names(prefix):
             try:
                 oid = self.read(name)
@@ -164,16 +160,23 @@ class Refs:
 
     def _packed(self, ref: str) -> Oid | None:
         # One search over the bytes, not a parse of all lines. traps: RF7
-        try:
-            data = (self._repo.common_dir / "packed-refs").read_bytes()
-        except FileNotFoundError:
-            return None
+        data = packed_refs_data(self._repo.common_dir)
         # A ref may be packed, and its file removed, between the two looks.
         loose = self._loose(ref)
         if loose is not None:
             return _parse(loose, ref)
         end = data.find(b" " + os.fsencode(ref) + b"\n")
         return None if end < 0 else _parse(data[data.rfind(b"\n", 0, end) + 1 : end], ref)
+
+    def _packed_list(self, prefix: str) -> dict[str, Oid]:
+        begin = os.fsencode(prefix)
+        lines = packed_refs_data(self._repo.common_dir).split(b"\n")
+        found = [line.partition(b" ") for line in lines if begin in line]
+        return {
+            os.fsdecode(name): Oid(oid.decode("ascii"))
+            for oid, _, name in found
+            if name.startswith(begin)
+        }
 
     def _loose_names(self, prefix: str) -> Iterator[str]:
         start = self._folder(prefix) / prefix

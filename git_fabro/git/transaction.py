@@ -265,11 +265,15 @@ def _remove_empty(path: Path, top: Path) -> None:
 
 def packed_refs(common_dir: Path) -> Iterator[tuple[bytes, bytes]]:
     """Name and object of each packed ref. Source: gitrepository-layout(5), packed-refs."""
-    try:
-        data = (common_dir / "packed-refs").read_bytes()
-    except FileNotFoundError:
-        return
-    for line in data.splitlines():
+    for line in packed_refs_data(common_dir).splitlines():
         if not line.startswith((b"#", b"^")):
             oid, _, name = line.partition(b" ")
             yield name, oid
+
+
+def packed_refs_data(common_dir: Path) -> bytes:
+    """What packed-refs holds, one ref a line; b"" where it is not there."""
+    try:
+        return (common_dir / "packed-refs").read_bytes()
+    except FileNotFoundError:
+        return b""
