@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice
 from typing import NamedTuple
 
 from git_fabro.branches import Branches, Source, branches_of
@@ -20,11 +20,12 @@ from git_fabro.git import walks
 from git_fabro.git.walks import Step
 from git_fabro.place import LONGEST_WALK, Detail, History, Place, files_changed
 
-# What a run commit of ours is, byte by byte; anything else is parsed at leisure.
+# What a run commit of ours is, character by character; anything else is parsed at leisure.
 _EXACT = re.compile(
-    rb"fabro\(([^)]*)\): ([^\n]*) \(([^()\n]*)\)\n\n"
-    rb"Fabro-Run: [^\n]*\nFabro-Completed: \d+\nFabro-Checkpoint: ([0-9a-f]{40}|[0-9a-f]{64})\n"
-    rb"Fabro-Visit: (\d{1,9})\nFabro-Ordinal: (\d{1,9})\n*\Z"
+    r"fabro\(([^)]*)\): ([^\n]*) \(([^()\n]*)\)\n\n"
+    r"Fabro-Run: [^\n]*\nFabro-Completed: \d+\nFabro-Checkpoint: ([0-9a-f]{40}|[0-9a-f]{64})\n"
+    r"Fabro-Visit: (\d{1,9})\nFabro-Ordinal: (\d{1,9})\n*\Z",
+    re.ASCII,
 )
 _SEQ = f"\n{layout.TRAILER_SEQ}: ".encode()
 _NAMES_A_COMMIT = f"\n{layout.TRAILER_COMMIT}: ".encode()
@@ -90,7 +91,7 @@ def timeline_of(source: Source, run: RunId, *, detailed: bool = True) -> History
     # A tip that counts itself says all: nothing else is read before the first row is there.
     begun = _steps(source, branches.run_tip, layout.NOTES_REF if detailed else None)
     first = next(begun, None)
-    if (first is not None and _EXACT.match(first.message)) or is_ours(source, branches):
+    if (first is not None and _EXACT.match(_text(first.message))) or is_ours(source, branches):
         return Timeline(source, branches, begun=chain([first] if first is not None else [], begun))
     # Imported here: 40 ms that looking at runs of ours does not pay.
     from git_fabro import fabroruns
@@ -131,12 +132,12 @@ class Timeline:
         metas = Chain(self.source, self.branches.meta_tip)
         by_hand: list[Step] = []
         ordinal: int | None = None
-        steps, self._begun = self._begun, None
+        run, steps, self._begun = self.branches.run, self._begun, None
         for step in steps or _steps(self.source, self.branches.run_tip, layout.NOTES_REF):
             said = _said(step.message)
             # The base is looked up where a commit may lie below it; that costs three objects.
-            is_sure = said is not None and said.run == self.branches.run and not by_hand
-            if len(by_hand) > _most(ordinal) or not (is_sure or step.oid != self._base):
+            is_sure = said is not None and said.run == run and not by_hand
+            if not is_sure and (len(by_hand) > _most(ordinal) or step.oid == self._base):
                 break
             if said is None and _is_fabros(step):
                 yield from self._below_a_fork(metas, by_hand, step)
@@ -214,15 +215,15 @@ def _most(ordinal: int | None) -> int:
     return LONGEST_WALK if ordinal is None else ordinal - 1
 
 
-def _said(text: bytes) -> Said | None:
+def _said(data: bytes) -> Said | None:
+    text = data.decode("utf-8", "replace")
     match = _EXACT.match(text)
     if match is not None:
         run, node, status, named, visit, ordinal = match.groups()
-        oid = Oid(named.decode("ascii"))
-        return Said(_text(run), _text(node), _text(status), oid, int(visit), int(ordinal))
-    if not text.startswith(b"fabro("):
+        return Said(run, node, status, Oid(named), int(visit), int(ordinal))
+    if not text.startswith("fabro("):
         return None
-    said = message.parse_checkpoint_message(_text(text))
+    said = message.parse_checkpoint_message(text)
     if said is None or said.ordinal is None or said.branch is not None:
         return None
     oid = Oid(said.checkpoint)
@@ -330,16 +331,11 @@ class Chain:
     def _has(self, meta: Oid, limit: int | None) -> bool:
         if meta in self._seen:
             return True
-        left = limit
-        while left != 0:
-            step = next(self._rest, None)
-            if step is None:
-                break
+        for step in islice(self._rest, limit):
             self._seen.add(step)
             self._order.append(step)
             if step == meta:
                 return True
-            left = None if left is None else left - 1
         return False
 
     def _adopts(self, named: Oid) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
@@ -104,13 +105,25 @@ def _cells(told: History, one: Place) -> tuple[str, ...]:
         entry.name,
         _what(one),
         entry.status or "",
-        "" if entry.when is None else timeline.stamp(entry.when)[:19].replace("T", " "),
+        "" if entry.when is None else _when(entry.when),
         "" if detail.duration_ms is None else render.duration(detail.duration_ms),
         "" if detail.files_changed is None else str(detail.files_changed),
         (entry.run_commit or "")[:_SHORT],
         meta[:_SHORT],
         _details(told, one),
     )
+
+
+def _when(when: int) -> str:
+    """A time in seconds since the epoch, for people: ``2024-01-01 02:46:40``, UTC."""
+    hours, seconds = divmod(when, 3600)
+    return f"{_hour(hours)}:{seconds // 60:02d}:{seconds % 60:02d}"
+
+
+@cache
+def _hour(hours: int) -> str:
+    # Many checkpoints fall into one, and a calendar takes its time.
+    return timeline.stamp(hours * 3600).partition(":")[0].replace("T", " ")
 
 
 def _what(one: Place) -> str:
