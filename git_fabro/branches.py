@@ -5,7 +5,7 @@ Fabro's runs count as ours do, and so do those of its former name.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -59,39 +59,44 @@ class Branches(NamedTuple):
 
 def all_branches(source: Source) -> dict[RunId, Branches]:
     """The branches of every run, by id, sorted: the oldest first."""
-    tips: dict[RunId, dict[str, tuple[str, Oid]]] = {}
-    for ref, oid in _local_refs(source):
-        run = _run_of(ref)
-        if run is not None:
-            tips.setdefault(run, {}).setdefault(_side(ref), (ref, oid))
+    runs = _refs_below(source, layout.RUN_PREFIX, layout.ARC_RUN_PREFIX)
+    metas = _refs_below(source, layout.META_PREFIX, layout.HIDDEN_META_PREFIX)
     origins: dict[RunId, str] = {}
     for remote in remote_names(source.repository):
         for ref, oid in source.refs.list(f"{layout.REMOTES}{remote}/").items():
             named = layout.remote_run(ref)
             if named is not None and named[0] == remote:
-                if named[2] not in tips:
-                    origins[named[2]] = remote
-                tips.setdefault(named[2], {}).setdefault(_side(named[1]), (ref, oid))
-    return {run: _of(run, tips[run], origins.get(run, LOCAL)) for run in sorted(tips)}
+                _, branch, run = named
+                if run not in runs and run not in metas:
+                    origins[run] = remote
+                (metas if _is_meta(branch) else runs).setdefault(run, (ref, oid))
+    return {
+        run: _of(run, runs.get(run), metas.get(run), origins.get(run, LOCAL))
+        for run in sorted({**runs, **metas})
+        if layout.is_run_id(run)
+    }
 
 
-def _side(branch: str) -> str:
-    """``meta`` or ``run``, of the local name of a branch."""
-    is_meta = branch.startswith((layout.META_PREFIX, layout.HIDDEN_META_PREFIX))
-    return "meta" if is_meta else "run"
+def _of(
+    run: RunId, on: tuple[str, Oid] | None, meta: tuple[str, Oid] | None, origin: str
+) -> Branches:
+    run_ref, run_tip = on or (None, None)
+    meta_ref, meta_tip = meta or (None, None)
+    return Branches(run, run_ref, run_tip, meta_ref, meta_tip, origin)
 
 
-def _of(run: RunId, tips: Mapping[str, tuple[str, Oid]], origin: str) -> Branches:
-    run_ref, run_tip = tips.get("run", (None, None))
-    meta_ref, meta_tip = tips.get("meta", (None, None))
-    return Branches(
-        run=run,
-        run_ref=run_ref,
-        run_tip=run_tip,
-        meta_ref=meta_ref,
-        meta_tip=meta_tip,
-        origin=origin,
-    )
+def _refs_below(source: Source, *prefixes: str) -> dict[RunId, tuple[str, Oid]]:
+    """The refs whose names begin so, by what follows; the first of those that end alike."""
+    found: dict[RunId, tuple[str, Oid]] = {}
+    for prefix in prefixes:
+        for ref, oid in source.refs.list(prefix).items():
+            found.setdefault(RunId(ref.removeprefix(prefix)), (ref, oid))
+    return found
+
+
+def _is_meta(branch: str) -> bool:
+    """Whether the local name of a branch is that of a metadata branch."""
+    return branch.startswith((layout.META_PREFIX, layout.HIDDEN_META_PREFIX))
 
 
 def branches_of(source: Source, run: RunId) -> Branches:
@@ -128,18 +133,6 @@ def parallels(source: Source, run: RunId) -> Mapping[str, Oid]:
     return {ref.removeprefix(prefix): oid for ref, oid in found}
 
 
-def _local_refs(source: Source) -> Iterator[tuple[str, Oid]]:
-    for prefix in (f"{layout.HEADS}fabro/", layout.ARC_RUN_PREFIX, layout.HIDDEN_META_PREFIX):
-        yield from source.refs.list(prefix).items()
-
-
-def _run_of(ref: str) -> RunId | None:
-    arc = ref.removeprefix(layout.ARC_RUN_PREFIX)
-    if arc != ref:
-        return RunId(arc) if layout.is_run_id(arc) else None
-    return layout.run_of(ref)
-
-
 def _run_refs(run: RunId) -> tuple[str, str]:
     return layout.run_ref(run), layout.ARC_RUN_PREFIX + run
 
@@ -150,6 +143,6 @@ def _meta_refs(run: RunId) -> tuple[str, str]:
 
 def _with(known: Branches, branch: str, ref: str, oid: Oid) -> Branches:
     """Branches with one more ref, unless one stands there: local ones and our own names first."""
-    if branch.startswith((layout.META_PREFIX, layout.HIDDEN_META_PREFIX)):
+    if _is_meta(branch):
         return known if known.meta_ref else known._replace(meta_ref=ref, meta_tip=oid)
     return known if known.run_ref else known._replace(run_ref=ref, run_tip=oid)
