@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,6 +30,9 @@ def home(repository: Repository | None, folder: Path, environment: Mapping[str, 
 
 
 def _hash(path: Path) -> str:
+    # Imported here: 3 ms that a log of a run named by its id does not pay.
+    import hashlib
+
     return hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:8]
 
 

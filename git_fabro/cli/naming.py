@@ -121,6 +121,8 @@ def find_run(place: Here, text: str | None) -> RunId:
         NotFoundError: no run is meant by it.
         RequestError: several are.
     """
+    if text is not None and RunId(text) in place.branches:
+        return RunId(text)
     runs = all_runs(place)
     if text is None:
         return _default(place, runs)

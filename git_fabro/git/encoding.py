@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping
 
@@ -26,6 +25,9 @@ _LATEST = 2**63 - 1
 
 def object_name(kind: str, data: bytes, object_format: str) -> Oid:
     """The name of an object: the hash of its header and its bytes."""
+    # Imported here: 3 ms that those do not pay who only follow commits.
+    import hashlib
+
     header = b"%s %d\0" % (kind.encode(), len(data))
     return Oid(hashlib.new(object_format, header + data, usedforsecurity=False).hexdigest())
 
