@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Another number here makes older files worthless.
 _FORM = 1
+#: So many runs are read at once; states may be large.
+_AT_ONCE = 256
 
 
 class Choice(NamedTuple):
@@ -57,16 +59,16 @@ def rows(
     file = _file(home, environment)
     known, with_directory = _load(file), set(homes.runs_at(home))
     kept: dict[str, tuple[str, Row]] = {}
+    unknown: list[Branches] = []
     for run, branches in found.items():
-        mark = f"{branches.run_tip} {branches.meta_tip} {branches.origin}"
         former = known.get(run)
-        has_journal = run in with_directory and summary.has_journal(home, run)
-        if former is not None and former[0] == mark and not has_journal:
-            kept[run] = former
+        if run in with_directory and summary.has_journal(home, run):
             continue
-        row = _read(source, home, branches)
-        if row is not None and not row.problem:
-            kept[run] = (mark, row)
+        if former is not None and former[0] == _mark(branches):
+            kept[run] = former
+        else:
+            unknown.append(branches)
+    kept |= _read(source, home, unknown)
     if kept != known:
         _save(file, kept)
     return {RunId(run): row for run, (_, row) in kept.items()}
@@ -85,7 +87,23 @@ def parents(
     return forks
 
 
-def _read(source: Source, home: Path, branches: Branches) -> Row | None:
+def _mark(branches: Branches) -> str:
+    return f"{branches.run_tip} {branches.meta_tip} {branches.origin}"
+
+
+def _read(
+    source: Source, home: Path, unknown: Sequence[Branches]
+) -> Iterator[tuple[RunId, tuple[str, Row]]]:
+    for begin in range(0, len(unknown), _AT_ONCE):
+        some = unknown[begin : begin + _AT_ONCE]
+        summary.read_ahead(source, some)
+        for branches in some:
+            row = _row(source, home, branches)
+            if row is not None and not row.problem:
+                yield branches.run, (_mark(branches), row)
+
+
+def _row(source: Source, home: Path, branches: Branches) -> Row | None:
     try:
         return summary.quick(source, home, branches)
     except FabroError:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from git_fabro.workflow.state import Json
 
 _RUNNING = "running"
+_READ_OF_META = ("^{tree}", f":{layout.RUN_JSON}", f":{layout.CHECKPOINT_JSON}")
 
 
 class Row(NamedTuple):
@@ -64,6 +65,16 @@ def quick(source: Source, home: Path, found: Branches) -> Row | None:
     from git_fabro.fabroruns import FabroRun
 
     return _of_fabros(FabroRun(source, found))
+
+
+def read_ahead(source: Source, some: Iterable[Branches]) -> None:
+    """Have what ``quick`` looks at read at once, of runs at rest that git-fabro made."""
+    names: list[str] = []
+    for found in some:
+        names += found.tips
+        if found.meta_tip is not None:
+            names += (f"{found.meta_tip}{what}" for what in _READ_OF_META)
+    source.objects.read_ahead(source.repository.git, names)
 
 
 def has_journal(home: Path, run: RunId) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -24,6 +24,7 @@ from git_fabro.git.encoding import (
     parse_commit,
     parse_tree,
     tree_bytes,
+    tree_of,
 )
 from git_fabro.git.program import Git
 from git_fabro.git.raw import RawObjects
@@ -169,6 +170,18 @@ class Objects:
         """Whether the object is in the repository now; packs of other processes are seen."""
         return self._raw.exists(oid)
 
+    def read_ahead(self, git: Git | None, names: Sequence[str]) -> None:
+        """Have git read many objects at once, which are then had from memory.
+
+        Each call forgets what the former one gave. Nothing is read where there is no git.
+
+        Args:
+            git: The git program.
+            names: As git reads them: ``<commit>``, ``<commit>^{tree}``, ``<commit>:run.json``.
+        """
+        if git is not None:
+            self._raw.read_ahead(git, names)
+
     def read_blob(self, oid: Oid, *, limit_bytes: int | None = None) -> bytes:
         """The bytes of a blob.
 
@@ -193,7 +206,7 @@ class Objects:
     def tree_of(self, oid: Oid) -> Oid:
         """The tree of a commit, or the tree itself."""
         kind, data = self._raw.read(oid)
-        return parse_commit(data).tree if kind == "commit" else oid
+        return tree_of(data) if kind == "commit" else oid
 
     def entry_at(self, oid: Oid, path: str | bytes) -> TreeEntry | None:
         """The entry at a path of a commit or tree, None if there is none."""

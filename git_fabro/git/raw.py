@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,11 +51,13 @@ class RawObjects:
             for folder in self._folders
         ]
         self._opened: list[PackFolder] = []
+        self._ahead: dict[Oid, tuple[str, bytes]] = {}
         self._memory = Memory()
         self._clock = clock
 
     def close(self) -> None:
-        """Let go of the packs; the value stays usable."""
+        """Let go of the packs and of what was read ahead; the value stays usable."""
+        self._ahead = {}
         for packs in self._opened:
             packs.close()
 
@@ -188,7 +190,7 @@ class RawObjects:
             RecordError: it is damaged, or larger than the limit.
         """
         # Twice: a repack may have moved it from one place to the other between two looks.
-        found = self._look(oid, limit_bytes) or self._look(oid, limit_bytes)
+        found = self._ahead.get(oid) or self._look(oid, limit_bytes) or self._look(oid, limit_bytes)
         if found is None and self._is_remembered(oid):
             found = self._look(oid, limit_bytes)
         found = found or self._fetch(oid)
@@ -197,6 +199,12 @@ class RawObjects:
         if limit_bytes is not None and len(found[1]) > limit_bytes:
             raise RecordError(f"object {oid} has {len(found[1])} bytes, more than {limit_bytes}")
         return found
+
+    def read_ahead(self, git: Git, names: Sequence[str]) -> None:
+        """Have git read many objects at once; the next ones take their place."""
+        from git_fabro.git import ahead
+
+        self._ahead = ahead.read(git, self._git_dir, names)
 
     def _look(self, oid: Oid, limit_bytes: int | None) -> tuple[str, bytes] | None:
         damage: RecordError | None = None

@@ -64,6 +64,13 @@ def test_git_counts_paths_and_reads_notes(repository: Repository) -> None:
     assert {(one.changed, one.note) for one in own} == {(None, None)}
 
 
+def test_who_wants_no_notes_gets_the_commits_alone(repo: GitRepo, repository: Repository) -> None:
+    repo.git("config", "notes.displayRef", NOTES)
+    objects, tip, _, own = _both(repository)
+
+    assert list(walks.steps(repository, objects, tip, notes_ref=None)) == own
+
+
 @pytest.mark.parametrize(
     "setting",
     ["log.showSignature", "diff.relative", "log.mailmap", "core.quotePath", "diff.noprefix"],
