@@ -1,8 +1,9 @@
 """What looking at a long history costs beside git, in processes of their own.
 
 One run of 10,000 checkpoints, packed by ``git repack -ad``: ``log`` whole, its first row, its last
-twenty rows; 700 runs: ``list``, with and without what an earlier ``list`` has kept. Both sides pay
-for their start; ours is a Python program's.
+twenty rows; ``rewind`` and ``fork`` there beside the same of 100 checkpoints; 700 runs: ``list``,
+with and without what an earlier ``list`` has kept. Both sides pay for their start; ours is a Python
+program's.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import git_fabro
+from git_fabro import lease
 from git_fabro.checkpoint import codec, layout, message, note
 from git_fabro.checkpoint.message import CheckpointTrailers
 from git_fabro.checkpoint.model import Commit, Identity, Oid, RunId, TreeEntry
@@ -32,8 +35,19 @@ _WHO = Identity("A. Tester", "tester@example.com")
 _WHEN = 1_704_067_200
 #: How many checkpoints a run of the list has, and how many runs there are.
 _RUNS = 700
-_FEW = 1_000
-_PROGRAM = (sys.executable, "-m", "git_fabro")
+_FEW, _FEWER = 1_000, 100
+#: What is typed: the program as it is installed.
+_PROGRAM = (str(Path(sys.executable).with_name("git-fabro")),)
+#: How far back is gone, at every length.
+_TARGET = "@-10"
+
+
+class Long(NamedTuple):
+    """A repository with one run of many checkpoints."""
+
+    folder: Path
+    run: RunId
+    checkpoints: int
 
 
 def measure(pairs: int, checkpoints: int = 10_000) -> list[Row]:
@@ -43,12 +57,18 @@ def measure(pairs: int, checkpoints: int = 10_000) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         os.environ |= _environment(home)
-        return [*_log(home, pairs, checkpoints), *_list(home, pairs)]
+        made = [
+            Long(home / str(n), build(home / str(n), n), n) for n in (checkpoints, _FEW, _FEWER)
+        ]
+        return [
+            *_log(made[0], made[1], pairs),
+            *_moves(made[0], made[2], pairs),
+            *_list(home, pairs),
+        ]
 
 
-def _log(home: Path, pairs: int, checkpoints: int) -> list[Row]:
-    long, few = home / "long", home / "few"
-    run, other = build(long, checkpoints), build(few, _FEW)
+def _log(whole: Long, other: Long, pairs: int) -> list[Row]:
+    long, run, checkpoints = whole
     tip = layout.run_ref(run)
     peer = ("git", "log", "--format=%H %s %(trailers)", tip)
     dulwich = (sys.executable, "-c", "import dulwich.objects")
@@ -71,11 +91,37 @@ def _log(home: Path, pairs: int, checkpoints: int) -> list[Row]:
         compare(
             f"timeline/log -n 20 of {checkpoints}",
             _process(long, *_PROGRAM, "log", "-n", "20", run),
-            _process(few, *_PROGRAM, "log", "-n", "20", other),
-            peer=f"the same of {_FEW}",
+            _process(other.folder, *_PROGRAM, "log", "-n", "20", other.run),
+            peer=f"the same of {other.checkpoints}",
             pairs=pairs,
         ),
     ]
+
+
+def _moves(long: Long, short: Long, pairs: int) -> list[Row]:
+    refs = [_refs(one) for one in (long, short)]
+
+    def as_before() -> None:
+        for one, lines in zip((long, short), refs, strict=True):
+            _git(one.folder, "update-ref", "--stdin", stdin=lines)
+
+    return [
+        compare(
+            f"timeline/{command} of {long.checkpoints} to {_TARGET}",
+            _process(long.folder, *_PROGRAM, command, long.run, _TARGET),
+            _process(short.folder, *_PROGRAM, command, short.run, _TARGET),
+            peer=f"the same of {short.checkpoints}",
+            pairs=pairs,
+            before=as_before,
+        )
+        for command in ("rewind", "fork")
+    ]
+
+
+def _refs(one: Long) -> bytes:
+    """What puts both branches of a run back to where they stand now."""
+    names = (layout.run_ref(one.run), layout.meta_ref(one.run))
+    return "".join(f"update {ref} {_git(one.folder, 'rev-parse', ref)}" for ref in names).encode()
 
 
 def _first_row(folder: Path, ours: tuple[str, ...], peer: tuple[str, ...], pairs: int) -> Row:
@@ -142,7 +188,9 @@ def _tips(folder: Path) -> None:
 
 def _process(folder: Path, *argv: str) -> Callable[[], object]:
     def work() -> None:
-        subprocess.run(argv, cwd=folder, stdout=subprocess.DEVNULL, check=True)
+        done = subprocess.run(argv, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        if done.returncode != 0:
+            raise SystemExit(f"{argv}: {done.stderr.decode()}")
 
     return work
 
@@ -170,7 +218,9 @@ def build(path: Path, checkpoints: int) -> RunId:
         tip = objects.write_commit(_commit(tree, tip, text, number))
         texts |= {Oid(name): one for name, one in note.notes_of(run, record, tip, meta).items()}
     notes.write_notes(objects, scratch.doors.refs, texts, by=_WHO, when=_WHEN)
+    nobody = lease.commit_for(objects, None, scratch.log.lease, by=_WHO, when=_WHEN)
     scratch.close()
+    _git(path, "update-ref", layout.lease_ref(run), nobody)
     _git(path, "update-ref", layout.run_ref(run), tip)
     _git(path, "update-ref", layout.meta_ref(run), meta)
     _git(path, "repack", "-adq")
