@@ -23,7 +23,7 @@ def read(git: Git, git_dir: Path, names: Sequence[str]) -> dict[Oid, tuple[str, 
     """
     asked = "".join(f"{name}\n" for name in names).encode()
     try:
-        answer = git.run(["cat-file", "--batch"], git_dir=git_dir, input=asked)
+        answer = git.run(["cat-file", "--batch", "--buffer"], git_dir=git_dir, input=asked)
     except GitError:
         return {}
     return {oid: (kind, data) for oid, kind, data in _objects(answer)}
