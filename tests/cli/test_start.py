@@ -359,6 +359,24 @@ def test_a_command_loads_only_what_it_needs(shell: Shell, argv: list[str], heavy
     assert loaded & _HEAVY == heavy
 
 
+_ALL_LOADED = _LOADED.replace('name.partition(".")[0]', "name")
+_FOR_OTHERS = {"dulwich.objects", "random", "shlex", "shutil", "socket", "tempfile", "calendar"}
+
+
+@pytest.mark.parametrize("argv", [["list", "-a"], ["log"], ["log", "--oneline"]], ids=" ".join)
+def test_a_list_and_a_log_load_nothing_for_others(shell: Shell, argv: list[str]) -> None:
+    shell("run", "two")
+    shell("list", "-a")
+
+    done = subprocess.run(
+        [sys.executable, "-c", _ALL_LOADED, *argv], cwd=shell.folder, capture_output=True, text=True
+    )
+
+    loaded = set(done.stderr.split("\n")[-2].split())
+    assert loaded & _FOR_OTHERS == set()
+    assert "git_fabro.cli.start" in loaded
+
+
 def test_a_trace_names_each_program_that_was_started(shell: Shell, tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     environment = {**os.environ, "FABRO_TRACE": str(trace)}
