@@ -114,7 +114,7 @@ def chain(repository: Repository, objects: Objects, tip: Oid) -> Iterator[Oid]:
 
 def _by_git(repository: Repository, tip: Oid, notes_ref: str | None) -> Iterator[Step]:
     """The steps as far as git gives them; a record begins where the paths of the last one end."""
-    args = (*_LOG, *_what(notes_ref), tip, "--")
+    args = (*_LOG, *_fields(notes_ref), tip, "--")
     fields: list[bytes] = []
     for more in _pieces(repository, args, b"\0"):
         fields += more
@@ -132,7 +132,7 @@ def _by_git(repository: Repository, tip: Oid, notes_ref: str | None) -> Iterator
         fields = [b"", *fields[whole:]]
 
 
-def _what(notes_ref: str | None) -> tuple[str, ...]:
+def _fields(notes_ref: str | None) -> tuple[str, ...]:
     # Where there are no notes, git takes %N for a text.
     if notes_ref is None:
         return "--no-notes", _FORMAT.format(note="")

@@ -26,6 +26,30 @@ def test_text_from_outside_cannot_steer_the_terminal(text: str, shown: str) -> N
     assert render.safe(text) == shown
 
 
+def test_what_steers_a_terminal_never_counts_as_printable() -> None:
+    harmful = [
+        *(code for code in range(0x20) if chr(code) not in "\t\n"),
+        *range(0x7F, 0xA0),
+        *(0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A), 0xFEFF),
+        *range(0xD800, 0xE000),
+    ]
+
+    assert [code for code in harmful if render.safe(f"a{chr(code)}b") == f"a{chr(code)}b"] == []
+
+
+@pytest.mark.parametrize("count", [1, 32, 33, 200])
+def test_rows_that_come_one_by_one_are_all_printed_in_order(
+    capsys: pytest.CaptureFixture[str], count: int
+) -> None:
+    rows = ((f"@{number}", "x") for number in range(count))
+
+    printed = render.streamed(rows, head=("N", "X"), colour=None)
+
+    lines = capsys.readouterr().out.splitlines()
+    assert printed == count
+    assert [line.split() for line in lines] == [["N", "X"], *([f"@{n}", "x"] for n in range(count))]
+
+
 def test_a_line_is_one_line() -> None:
     assert render.line("a\nb\tc") == "a b c"
 
