@@ -24,6 +24,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "blobs",
         "branches",
         "doors",
+        "facts",
         "fabroruns",
         "forking",
         "gates",

@@ -20,6 +20,8 @@ from git_fabro.errors import GitError, RecordError
 PATIENCE_S = 5.0
 
 _HEADER_LIMIT = 32
+#: Of a file, to be sure of that many bytes of header.
+_START_BYTES = 256
 _BLOCK = 4096 - 100
 _SMALL_WINDOW_BITS, _SMALL_MEMORY = 12, 5
 _SMALL = 1 << _SMALL_WINDOW_BITS
@@ -65,6 +67,23 @@ class LooseFolder:
         except OSError as exc:
             raise GitError(f"cannot read object {oid}: {exc.strerror}") from exc
         return self._unpack(oid, packed, limit_bytes)
+
+    def size(self, oid: Oid) -> int | None:
+        """The size that an object's header names, None if it does not lie here.
+
+        Raises:
+            RecordError: it is damaged.
+        """
+        try:
+            with open(self._path(oid), "rb") as file:
+                start = zlib.decompressobj().decompress(file.read(_START_BYTES), _HEADER_LIMIT)
+            return int(start.partition(b"\0")[0].split(b" ")[1])
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as exc:
+            raise GitError(f"cannot read object {oid}: {exc.strerror}") from exc
+        except (zlib.error, ValueError, IndexError) as exc:
+            raise RecordError(f"object is damaged: {oid}", hint="git fsck --full") from exc
 
     def _unpack(self, oid: Oid, packed: bytes, limit_bytes: int | None) -> tuple[str, bytes]:
         # Imported here: 3 ms that those do not pay who only follow commits.

@@ -199,6 +199,14 @@ class Objects:
         """A commit, whoever wrote it; raises as ``read_blob`` does."""
         return parse_commit(self._read("commit", oid))
 
+    def tree_data(self, oid: Oid) -> bytes:
+        """The bytes of a tree, to be judged as they are; raises as ``read_blob`` does."""
+        return self._read("tree", oid)
+
+    def size(self, oid: Oid) -> int:
+        """The size of an object in bytes, without its content; raises as ``read_blob`` does."""
+        return self._raw.size(oid)
+
     def commit_data(self, oid: Oid) -> bytes:
         """The bytes of a commit, for those who need little of it; raises as ``read_blob`` does."""
         return self._read("commit", oid)

@@ -20,6 +20,9 @@ from git_fabro.errors import RecordError
 _KINDS = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
 # What Dulwich raises on a pack that is damaged.
 _DULWICH_ERRORS = (OSError, ValueError, AssertionError, FileFormatException, zlib.error)
+_OFS_DELTA, _REF_DELTA = 6, 7
+#: Of the header of an entry and the beginning of its content; more than both sizes ever take.
+_HEAD_BYTES = 256
 T = TypeVar("T")
 
 
@@ -64,6 +67,15 @@ class PackFolder:
         name = ObjectID(oid.encode())
         found = self._ask(oid, lambda pack: pack.get_raw(name))
         return None if found is None else (_KINDS[found[0]], found[1])
+
+    def size(self, oid: Oid) -> int | None:
+        """The size of an object, None if it does not lie here; its content is not unpacked.
+
+        Raises:
+            RecordError: it is damaged.
+        """
+        name = ObjectID(oid.encode())
+        return self._ask(oid, lambda pack: _size_at(pack, pack.index.object_offset(name), oid))
 
     def _ask(self, oid: Oid, question: Callable[[Pack], T | None]) -> T | None:
         """The first answer of a pack, which is first in line from then on; KeyError is none."""
@@ -122,6 +134,39 @@ def _holding(oid: Oid) -> Callable[[Pack], bool | None]:
     name = ObjectID(oid.encode())
     # A repack may have removed the file, which is still mapped here.
     return lambda pack: (name in pack and _lies_there(pack)) or None
+
+
+def _size_at(pack: Pack, offset: int, oid: Oid) -> int:
+    """The size that the header of an entry names, or that of what a delta makes.
+
+    Source: gitformat-pack(5), "pack-*.pack files" and "Deltified representation"
+    """
+    with open(pack.data.path, "rb") as file:
+        file.seek(offset)
+        head = file.read(_HEAD_BYTES)
+    kind, at = head[0] >> 4 & 7, 1
+    size, shift = head[0] & 15, 4
+    while head[at - 1] & 0x80:
+        size |= (head[at] & 0x7F) << shift
+        shift, at = shift + 7, at + 1
+    if kind == _OFS_DELTA:
+        while head[at] & 0x80:
+            at += 1
+        at += 1
+    elif kind == _REF_DELTA:
+        at += len(oid) // 2
+    else:
+        return size
+    delta = zlib.decompressobj().decompress(head[at:], _HEAD_BYTES)
+    # The size of the base comes first; both are numbers of seven bits a byte, the lowest first.
+    base_end = next(index for index, byte in enumerate(delta) if byte < 0x80) + 1
+    size = shift = 0
+    for byte in delta[base_end:]:
+        size |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return size
+    raise ValueError("a delta without its size")
 
 
 def _lies_there(pack: Pack) -> bool:

@@ -206,6 +206,18 @@ class RawObjects:
 
         self._ahead = ahead.read(git, self._git_dir, names)
 
+    def size(self, oid: Oid) -> int:
+        """The size of an object, without its content where that can be had so; raises as read."""
+        for folder in self._loose:
+            size = folder.size(oid)
+            if size is not None:
+                return size
+        for packs in self._packs:
+            size = packs.size(oid)
+            if size is not None:
+                return size
+        return len(self.read(oid)[1])
+
     def _look(self, oid: Oid, limit_bytes: int | None) -> tuple[str, bytes] | None:
         damage: RecordError | None = None
         for folder in self._loose:

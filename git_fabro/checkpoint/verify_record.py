@@ -1,0 +1,192 @@
+"""The tree of one meta commit: its files, read within limits, and what is wrong with them alone."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from git_fabro.checkpoint import codec, layout
+from git_fabro.checkpoint.finding import Facts, Fault, Limits, plain
+from git_fabro.checkpoint.model import Oid
+from git_fabro.checkpoint.verify_tree import (
+    FILE,
+    Added,
+    Comparison,
+    Named,
+    entries,
+    has_secret,
+    record_fault,
+)
+from git_fabro.errors import MissingObjectError, RecordError
+from git_fabro.workflow.records import Record
+from git_fabro.workflow.state import RunState
+
+_MADE = frozenset({layout.RUN_JSON.encode(), layout.GRAPH.encode()})
+_DOCUMENTS = frozenset({layout.RUN_JSON.encode(), layout.START_JSON.encode()})
+#: What the fold is compared with needs no look of its own.
+_FOLDED = layout.CHECKPOINT_JSON.encode()
+_COLLECTED = layout.collected_path("").encode()
+
+
+class MetaFiles:
+    """The files of one meta commit. What cannot be had is a fault, never an exception."""
+
+    def __init__(self, facts: Facts, limits: Limits, tree: Oid) -> None:
+        self._facts = facts
+        self._limits = limits
+        self._tree = tree
+        self._root: Mapping[bytes, Named] | Fault | None = None
+
+    def faults(self, before: Oid | None, run: str, *, is_import: bool) -> Iterator[Fault]:
+        """What is wrong with the files that the commit before had not.
+
+        Args:
+            before: The tree of the commit before.
+            run: Whose commit it is.
+            is_import: The state is no fold, so that it is looked at as the other files are.
+        """
+        compared = Comparison.of(self._facts, self._limits)
+        yield from compared.faults(before, self._tree)
+        for added in compared.added:
+            if added.path != _FOLDED or is_import:
+                yield from self._file_faults(added)
+        paths = {added.path for added in compared.added}
+        for name in sorted(_DOCUMENTS & paths):
+            yield from self._document_faults(name.decode(), run)
+        if _MADE & paths:
+            yield from self._digest_faults()
+
+    def records(self) -> tuple[Record, ...] | Fault:
+        """The records that the commit adds."""
+        data = self.file(layout.RECORDS)
+        if isinstance(data, Fault):
+            return data
+        try:
+            return codec.records_from(data)
+        except RecordError as exc:
+            return _as_fault(exc, Fault("records", plain(exc.message)))
+
+    def state(self) -> RunState | Fault:
+        """The state that the commit holds."""
+        value = self.document(layout.CHECKPOINT_JSON)
+        if isinstance(value, Fault):
+            return value
+        try:
+            return codec.state_from_json(value)
+        except RecordError as exc:
+            return _as_fault(exc, Fault("fold", plain(exc.message)))
+
+    def document(self, name: str) -> dict[str, Any] | Fault:
+        """A JSON file of ours at the root: an object whose schema is known."""
+        data = self.file(name)
+        if isinstance(data, Fault):
+            return data
+        try:
+            value = codec.parse_json(data, name)
+            codec.check_schema(value, name)
+        except RecordError as exc:
+            return Fault("schema", plain(exc.message))
+        found: dict[str, Any] = value
+        return found
+
+    def file(self, name: str) -> bytes | Fault:
+        """A file at the root."""
+        if self._root is None:
+            self._root = self._read_root()
+        if isinstance(self._root, Fault):
+            return self._root
+        entry = self._root.get(name.encode())
+        if entry is None or entry.mode != FILE:
+            return Fault("tree", f"there is no {name}")
+        return self._blob(name, entry.oid)
+
+    def _read_root(self) -> Mapping[bytes, Named] | Fault:
+        try:
+            if self._facts.size(self._tree) > self._limits.record_bytes:
+                return Fault("size", "the tree is too large to be read")
+            found = entries(self._facts.tree(self._tree), len(self._tree) // 2)
+            return {entry.name: entry for entry in found}
+        except RecordError as exc:
+            return Fault("tree", exc.message)
+
+    def _blob(self, path: str, oid: Oid) -> bytes | Fault:
+        try:
+            size = self._facts.size(oid)
+            if size > self._limits.record_bytes:
+                most = self._limits.record_bytes
+                return Fault("size", f"{path}: {size} bytes, more than {most}")
+            return self._facts.blob(oid)
+        except MissingObjectError:
+            return Fault("tree", f"{path}: the object is missing: {oid[:12]}")
+        except RecordError as exc:
+            return Fault("tree", f"{path}: {plain(exc.message)}")
+
+    def _file_faults(self, added: Added) -> Iterator[Fault]:
+        path = plain(added.path)
+        why = record_fault(added)
+        if why:
+            yield Fault("tree", f"{path}: {why}")
+            return
+        data = self._blob(path, added.oid)
+        if isinstance(data, Fault):
+            yield data
+            return
+        if self._limits.secrets != "none" and self._has_secret(added.path, data):
+            yield Fault("secret", f"{path}: holds a secret")
+        digest = added.path.removeprefix(_COLLECTED)
+        if digest != added.path and digest != hashlib.sha256(data).hexdigest().encode():
+            yield Fault("digest", f"{path}: the content has another digest")
+
+    def _has_secret(self, path: bytes, data: bytes) -> bool:
+        if not has_secret(self._limits, data):
+            return False
+        if not path.endswith((b".json", b".jsonl")):
+            return True
+        # Texts are masked before they become JSON, whose escapes can look like part of a token.
+        try:
+            lines = data.splitlines() if path.endswith(b".jsonl") else [data]
+            values = [codec.parse_json(line, "") for line in lines]
+        except RecordError:
+            return True
+        return any(self._limits.mask.json(value) != value for value in values)
+
+    def _document_faults(self, name: str, run: str) -> Iterator[Fault]:
+        value = self.document(name)
+        if isinstance(value, Fault):
+            yield value
+        elif value.get("run_id") != run:
+            yield Fault("id", f"{name} is of run {plain(str(value.get('run_id')))[:80]}")
+
+    def _digest_faults(self) -> Iterator[Fault]:
+        made = self.document(layout.RUN_JSON)
+        source = self.file(layout.GRAPH)
+        if isinstance(made, Fault) or isinstance(source, Fault) or "digest" not in made:
+            return
+        if made["digest"] != workflow_digest(source, made):
+            yield Fault("digest", f"{layout.RUN_JSON} has not the digest of its workflow")
+
+
+def workflow_digest(source: bytes, made: Mapping[str, Any]) -> str:
+    """The digest of what run.json and graph.fabro hold; "" where they hold something else.
+
+    Source: git-fabro-format(5), "Metadata tree".
+    """
+    settings, includes = made.get("settings"), made.get("includes", {})
+    if not isinstance(settings, dict) or not isinstance(includes, dict):
+        return ""
+    settings = {key: value for key, value in settings.items() if key != "in_place"}
+    agent = settings.get("agent", {})
+    value = {
+        "agent": (agent.get("command") if isinstance(agent, dict) else None) or [],
+        "graph": source.decode("utf-8", "surrogateescape"),
+        "includes": includes,
+        "settings": settings,
+    }
+    return hashlib.sha256(codec.canonical(value)).hexdigest()
+
+
+def _as_fault(exc: RecordError, otherwise: Fault) -> Fault:
+    # Only what a newer program wrote comes with a hint, absent objects aside.
+    is_newer = exc.hint is not None and not isinstance(exc, MissingObjectError)
+    return Fault("schema", plain(exc.message)) if is_newer else otherwise

@@ -1,0 +1,122 @@
+"""The server's hook: a push that would break the record of a run is refused as a whole.
+
+Standard input has a line for each ref, as git gives it to pre-receive; the objects are seen through
+the quarantine that the environment names. Nothing is written but the reason.
+
+Source: githooks(5), pre-receive; git-receive-pack(1), "Quarantine Environment"
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TextIO
+
+from git_fabro.branches import Source
+from git_fabro.checkpoint import verify
+from git_fabro.checkpoint.finding import Finding, plain
+from git_fabro.checkpoint.model import Oid, parse_oid
+from git_fabro.checkpoint.verify import Grants, Update
+from git_fabro.errors import FabroError, RequestError
+from git_fabro.facts import RepositoryFacts, limits_of
+from git_fabro.git.discover import Repository
+
+#: So many findings are printed; the rest is counted.
+_MOST = 50
+_HINTS = {
+    "rewind": "git push -o fabro.rewind",
+    "append-only": "git push -o fabro.rewind",
+    "delete": "git push -o fabro.prune",
+}
+
+
+def main() -> int:
+    """Judges the push that standard input tells of; 0 if it may happen."""
+    try:
+        updates = tuple(parse(sys.stdin.buffer))
+        return _told(check(Source.open("."), updates, os.environ), sys.stderr)
+    except FabroError as exc:
+        _say(sys.stderr, f"fabro: refused: the record cannot be checked: {exc.message}")
+        _say(sys.stderr, f"hint: {exc.hint or 'git fabro fsck, in the repository on the server'}")
+        return 1
+    except Exception as exc:
+        if os.environ.get("FABRO_DEBUG"):
+            raise
+        _say(sys.stderr, f"fabro: refused: git-fabro has a bug: {type(exc).__name__}: {exc}")
+        _say(sys.stderr, "hint: please report it, with FABRO_DEBUG=1 in the server's environment")
+        return 1
+
+
+def check(
+    source: Source, updates: Sequence[Update], environment: Mapping[str, str]
+) -> tuple[Finding, ...]:
+    """What is wrong with a push to this repository.
+
+    Args:
+        source: The repository, with the objects of the push.
+        updates: All refs of the push.
+        environment: Where git puts the push options.
+
+    Raises:
+        RequestError: the configuration is wrong.
+    """
+    grants = grants_of(source.repository, push_options(environment))
+    return verify.judge(RepositoryFacts(source), limits_of(source.repository), grants, updates)
+
+
+def parse(lines: Iterable[bytes]) -> Iterator[Update]:
+    """The updates of a push: one line each of old value, new value and ref.
+
+    Raises:
+        RecordError: a value is no object name.
+        RequestError: a line has not three parts.
+    """
+    for line in lines:
+        parts = os.fsdecode(line).rstrip("\n").split(" ", 2)
+        if len(parts) != 3:
+            raise RequestError("not a line of pre-receive on standard input")
+        old, new, ref = parts
+        yield Update(ref=ref, old=_value(old), new=_value(new))
+
+
+def _value(text: str) -> Oid | None:
+    oid = parse_oid(text)
+    return None if set(oid) == {"0"} else oid
+
+
+def push_options(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """What was given to ``git push -o``."""
+    count = environment.get("GIT_PUSH_OPTION_COUNT", "0")
+    numbers = range(int(count)) if count.isdecimal() else range(0)
+    return tuple(environment.get(f"GIT_PUSH_OPTION_{number}", "") for number in numbers)
+
+
+def grants_of(repository: Repository, options: Sequence[str]) -> Grants:
+    """What the push asked for, and what this server's configuration allows."""
+    return Grants(
+        rewind_asked="fabro.rewind" in options,
+        rewind_allowed=repository.config_bool("fabro.server.allowRewind"),
+        prune_asked="fabro.prune" in options,
+        delete_allowed=repository.config_bool("fabro.server.allowDelete"),
+    )
+
+
+def _told(findings: Sequence[Finding], stderr: TextIO) -> int:
+    for one in findings[:_MOST]:
+        commit = f" {one.commit[:12]}" if one.commit is not None else ""
+        _say(stderr, f"fabro: refused {one.ref}{commit}: {one.message} [{one.rule}]")
+    if len(findings) > _MOST:
+        _say(stderr, f"fabro: and {len(findings) - _MOST} more")
+    if findings:
+        hints = [_HINTS[one.rule] for one in findings if one.rule in _HINTS]
+        _say(stderr, f"hint: {hints[0] if hints else 'git fabro fsck'}")
+    return 1 if findings else 0
+
+
+def _say(stderr: TextIO, text: str) -> None:
+    stderr.write(plain(text) + "\n")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
