@@ -197,9 +197,8 @@ class _Push:
     def _fabros(self, update: Update) -> Iterator[Finding]:
         """What Fabro made has no records to be proved; its files are looked at."""
         branch = Branch(self._facts, self._limits, update.ref, None, loose=True)
-        tip = _new(update)
-        for fault in branch.file_faults(self._facts.commit(tip)):
-            yield fault.at(update.ref, tip)
+        branch.prove(_new(update), old=update.old, base=None)
+        yield from branch.findings
 
     def _lease(self, update: Update, run: RunId) -> Iterator[Finding]:
         yield from self._only_forward(update, "a lease moves forward only")

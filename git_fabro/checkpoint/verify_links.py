@@ -7,12 +7,13 @@ source keeps the source's trailers.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 
 from git_fabro.checkpoint import foreign, message
 from git_fabro.checkpoint.finding import Facts, Fault, Finding, Limits, first_parent, meeting, plain
 from git_fabro.checkpoint.message import CheckpointTrailers
 from git_fabro.checkpoint.model import Commit, Oid, parse_oid
-from git_fabro.checkpoint.verify_chain import Chain
+from git_fabro.checkpoint.verify_chain import Chain, is_fabros
 from git_fabro.checkpoint.verify_tree import Comparison, file_faults
 from git_fabro.errors import MissingObjectError, RecordError
 
@@ -25,7 +26,8 @@ class Branch:
     """One run branch, or branch of a fan-out, that is being proved; ``findings`` fills.
 
     ``chain`` None is a run of Fabro's, or one without metadata whose commits name none.
-    ``unrecorded`` are commits made by hand that no meta commit names yet, the newest first.
+    ``seen`` are all commits that were looked at. ``unrecorded`` are those made by hand that no meta
+    commit names yet, the newest first.
     """
 
     def __init__(
@@ -38,7 +40,7 @@ class Branch:
         self._ref = ref
         self._chain = chain
         self._is_loose = loose
-        self._seen: set[Oid] = set()
+        self.seen: set[Oid] = set()
 
     def prove(self, tip: Oid, *, old: Oid | None, base: Oid | None) -> None:
         """Proves the commits from a tip down to an old tip's history, or to the base.
@@ -53,6 +55,9 @@ class Branch:
             self._walk(tip, stop, base)
         except RecordError as exc:
             self._found(None, Fault("link", plain(exc.message)))
+        # The oldest first: what lies above a broken commit may be broken by it.
+        by_commit = [list(some) for _, some in groupby(self.findings, lambda one: one.commit)]
+        self.findings = [one for some in reversed(by_commit) for one in some]
 
     def _walk(self, tip: Oid, stop: Oid | None, base: Oid | None) -> None:
         at: Oid | None = tip
@@ -79,7 +84,7 @@ class Branch:
     def _ends_at(self, commit: Commit, said: CheckpointTrailers | None) -> bool:
         """Whether nothing of the run lies below: what a fork shares with Fabro has no numbers."""
         if self._is_loose:
-            return not commit.message.startswith(_FABROS)
+            return not commit.message.startswith(_FABROS) and not is_fabros(commit)
         return said is None and is_fabros_commit(commit)
 
     def prove_side(self, tip: Oid) -> None:
@@ -91,7 +96,7 @@ class Branch:
 
     def _side(self, tip: Oid) -> None:
         at: Oid | None = tip
-        while at is not None and at not in self._seen:
+        while at is not None and at not in self.seen:
             commit = self._facts.commit(at)
             said = message.parse_checkpoint_message(commit.message)
             if said is None or said.branch is None:
@@ -100,7 +105,7 @@ class Branch:
             at = first_parent(self._facts, at, commit)
 
     def _commit(self, oid: Oid, commit: Commit, said: CheckpointTrailers | None) -> None:
-        self._seen.add(oid)
+        self.seen.add(oid)
         fault = None if said is None or self._is_loose else self._link_fault(oid, said)
         if said is None and self._chain is not None and oid not in self._chain.by_hand:
             self.unrecorded.append(oid)

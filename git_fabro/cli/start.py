@@ -38,6 +38,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "undo": ("undo", "take the last operation back: refs, work tree and index"),
     "redo": ("redo", "take the last undo back"),
     "op": ("op", "list the operations that undo can take back"),
+    "fsck": ("fsck", "prove the record of runs"),
     "events": ("events", "print the records of a run as JSON Lines"),
     "validate": ("validate", "check a workflow and print all diagnostics"),
     "graph": ("graph", "draw the graph of a workflow or a run"),

@@ -32,6 +32,7 @@ usage: git fabro <command> [<args>]
     undo      take the last operation back: refs, work tree and index
     redo      take the last undo back
     op        list the operations that undo can take back
+    fsck      prove the record of runs
     events    print the records of a run as JSON Lines
     validate  check a workflow and print all diagnostics
     graph     draw the graph of a workflow or a run
