@@ -20,7 +20,8 @@ from git_fabro.git.discover import Repository
 
 #: A commit larger than this is none that a person or this program made.
 COMMIT_BYTES = 4 * 1024 * 1024
-_KEPT_COMMITS = 4096
+#: A tree is looked at as the new one, and then as the one before.
+_KEPT_COMMITS, _KEPT_TREES, _KEPT_TREE_BYTES = 4096, 1024, 64 * 1024
 #: Where secrets are looked for.
 _PLACES: Mapping[str, Literal["all", "record", "none"]] = {
     "all": "all",
@@ -35,6 +36,7 @@ class RepositoryFacts:
 
     source: Source
     _commits: OrderedDict[Oid, Commit] = field(default_factory=OrderedDict)
+    _trees: OrderedDict[Oid, bytes] = field(default_factory=OrderedDict)
 
     def commit(self, oid: Oid) -> Commit:
         known = self._commits.get(oid)
@@ -47,13 +49,21 @@ class RepositoryFacts:
         return known
 
     def tree(self, oid: Oid) -> bytes:
-        return self.source.objects.tree_data(oid)
+        known = self._trees.get(oid)
+        if known is None:
+            known = self.source.objects.tree_data(oid)
+            if len(known) <= _KEPT_TREE_BYTES:
+                self._trees[oid] = known
+            if len(self._trees) > _KEPT_TREES:
+                self._trees.popitem(last=False)
+        return known
 
     def blob(self, oid: Oid) -> bytes:
         return self.source.objects.read_blob(oid)
 
     def size(self, oid: Oid) -> int:
-        return self.source.objects.size(oid)
+        known = self._trees.get(oid)
+        return len(known) if known is not None else self.source.objects.size(oid)
 
     def exists(self, oid: Oid) -> bool:
         return self.source.objects.exists(oid)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from git_fabro.checkpoint import layout
-from git_fabro.checkpoint.finding import Facts, Fault, Finding, Limits, Rule, meeting, plain
+from git_fabro.checkpoint.finding import Facts, Fault, Finding, Limits, Rule, above, meeting, plain
 from git_fabro.checkpoint.model import Oid, RunId
 from git_fabro.checkpoint.verify_chain import Chain, is_fabros, prove
 from git_fabro.checkpoint.verify_links import Branch, is_fabros_commit
@@ -197,8 +197,13 @@ class _Push:
     def _fabros(self, update: Update) -> Iterator[Finding]:
         """What Fabro made has no records to be proved; its files are looked at."""
         branch = Branch(self._facts, self._limits, update.ref, None, loose=True)
-        branch.prove(_new(update), old=update.old, base=None)
-        yield from branch.findings
+        for oid, commit in above(self._facts, _new(update), update.old):
+            if not is_fabros(commit):
+                text = "Fabro's commits stand on one that Fabro did not make"
+                yield Fault("chain", text).at(update.ref, oid)
+                return
+            for fault in branch.file_faults(commit):
+                yield fault.at(update.ref, oid)
 
     def _lease(self, update: Update, run: RunId) -> Iterator[Finding]:
         yield from self._only_forward(update, "a lease moves forward only")

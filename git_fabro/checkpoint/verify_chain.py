@@ -161,6 +161,7 @@ class Walk:
         self._facts = facts
         self._limits = limits
         self._ref = ref
+        self._sound: set[tuple[Oid, bool]] = set()
         self._writer = codec.StateWriter()
         self._tree: Oid | None = None
         #: None where no record tells how the state of the next commit came to be.
@@ -193,7 +194,7 @@ class Walk:
             return self._wrong(oid, Fault("chain", "no Fabro-Run, Fabro-Seq or Fabro-Status"))
         if len(commit.parents) > 1:
             return self._wrong(oid, Fault("chain", "it has more than one parent"))
-        files = MetaFiles(self._facts, self._limits, commit.tree)
+        files = MetaFiles(self._facts, self._limits, commit.tree, self._sound)
         records = files.records()
         is_import = _is_import(records)
         faults = list(files.faults(self._tree, head.run, is_import=is_import))

@@ -35,6 +35,7 @@ class Branch:
     ) -> None:
         self.findings: list[Finding] = []
         self.unrecorded: list[Oid] = []
+        self._sound: set[Oid] = set()
         self._facts = facts
         self._limits = limits
         self._ref = ref
@@ -61,7 +62,6 @@ class Branch:
 
     def _walk(self, tip: Oid, stop: Oid | None, base: Oid | None) -> None:
         at: Oid | None = tip
-        ordinal: int | None = None
         by_hand = 0
         while at not in (None, stop, base):
             assert at is not None
@@ -71,11 +71,7 @@ class Branch:
                 return
             self._commit(at, commit, said)
             by_hand = by_hand + 1 if said is None else 0
-            if said is not None and said.ordinal is not None:
-                if ordinal is not None and said.ordinal >= ordinal:
-                    self._found(at, Fault("link", f"@{said.ordinal} lies below @{ordinal}"))
-                ordinal = said.ordinal
-            if by_hand > _MOST_BY_HAND or (base is None and ordinal == 1):
+            if by_hand > _MOST_BY_HAND or (base is None and _is_first(said)):
                 return
             at = first_parent(self._facts, at, commit)
             if at is None and base is not None and not self._facts.boundary:
@@ -148,10 +144,18 @@ class Branch:
             return
         yield from compared.faults(before, commit.tree)
         for added in compared.added:
-            yield from file_faults(self._facts, self._limits, added)
+            if added.oid not in self._sound:
+                faults = list(file_faults(self._facts, self._limits, added))
+                yield from faults
+                if not faults:
+                    self._sound.add(added.oid)
 
     def _found(self, oid: Oid | None, fault: Fault) -> None:
         self.findings.append(fault.at(self._ref, oid))
+
+
+def _is_first(said: CheckpointTrailers | None) -> bool:
+    return said is not None and said.ordinal == 1
 
 
 def is_fabros_commit(commit: Commit) -> bool:

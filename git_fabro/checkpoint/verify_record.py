@@ -26,16 +26,23 @@ _MADE = frozenset({layout.RUN_JSON.encode(), layout.GRAPH.encode()})
 _DOCUMENTS = frozenset({layout.RUN_JSON.encode(), layout.START_JSON.encode()})
 #: What the fold is compared with needs no look of its own.
 _FOLDED = layout.CHECKPOINT_JSON.encode()
+_JSON = (b".json", b".jsonl")
 _COLLECTED = layout.collected_path("").encode()
 
 
 class MetaFiles:
-    """The files of one meta commit. What cannot be had is a fault, never an exception."""
+    """The files of one meta commit. What cannot be had is a fault, never an exception.
 
-    def __init__(self, facts: Facts, limits: Limits, tree: Oid) -> None:
+    ``sound`` are blobs that hold no secret, and whether they were looked at as JSON; it grows.
+    """
+
+    def __init__(
+        self, facts: Facts, limits: Limits, tree: Oid, sound: set[tuple[Oid, bool]] | None = None
+    ) -> None:
         self._facts = facts
         self._limits = limits
         self._tree = tree
+        self._sound = set() if sound is None else sound
         self._root: Mapping[bytes, Named] | Fault | None = None
 
     def faults(self, before: Oid | None, run: str, *, is_import: bool) -> Iterator[Fault]:
@@ -128,20 +135,25 @@ class MetaFiles:
         if why:
             yield Fault("tree", f"{path}: {why}")
             return
+        digest = added.path.removeprefix(_COLLECTED)
+        kind = (added.oid, added.path.endswith(_JSON))
+        if digest == added.path and kind in self._sound:
+            return
         data = self._blob(path, added.oid)
         if isinstance(data, Fault):
             yield data
             return
         if self._limits.secrets != "none" and self._has_secret(added.path, data):
             yield Fault("secret", f"{path}: holds a secret")
-        digest = added.path.removeprefix(_COLLECTED)
+        else:
+            self._sound.add(kind)
         if digest != added.path and digest != hashlib.sha256(data).hexdigest().encode():
             yield Fault("digest", f"{path}: the content has another digest")
 
     def _has_secret(self, path: bytes, data: bytes) -> bool:
         if not has_secret(self._limits, data):
             return False
-        if not path.endswith((b".json", b".jsonl")):
+        if not path.endswith(_JSON):
             return True
         # Texts are masked before they become JSON, whose escapes can look like part of a token.
         try:

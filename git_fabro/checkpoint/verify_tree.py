@@ -20,8 +20,9 @@ _DEEPEST = 200
 _MODE = re.compile(rb"[1-7][0-7]{4,5}\Z")
 # What HFS+ leaves out of a name when it compares two.
 _IGNORED_BY_HFS = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
-_NTFS_GIT = re.compile(r"(?i)(?:\.git|git~1)[ .]*(?::.*)?\Z", re.DOTALL)
-_NTFS_MODULES = re.compile(r"(?i)(?:\.gitmodules|gitmod~[1-4])[ .]*(?::.*)?\Z", re.DOTALL)
+_NTFS_GIT = re.compile(r"(?ia)(?:\.git|git~1)[ .]*(?::.*)?\Z", re.DOTALL)
+_NTFS_MODULES = re.compile(r"(?ia)(?:\.gitmodules|gitmod~[1-4])[ .]*(?::.*)?\Z", re.DOTALL)
+_NO_TEXT = re.compile("[\udc80-\udcff].*", re.DOTALL)
 _CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
 
 
@@ -67,7 +68,8 @@ def entries(data: bytes, oid_bytes: int) -> Iterator[Named]:
 class Comparison:
     """A tree against the one before: what it adds, and every fault on the way to that.
 
-    ``added`` fills as ``faults`` is consumed; folders that did not change are not opened.
+    ``added`` fills as ``faults`` is consumed; folders that did not change are not opened, and one
+    that stands at several paths is opened at one of them.
     """
 
     facts: Facts
@@ -81,10 +83,13 @@ class Comparison:
     def faults(self, before: Oid | None, after: Oid) -> Iterator[Fault]:
         """What is wrong with the names that changed; the first damaged tree ends its folder."""
         waiting: list[tuple[bytes, Oid | None, Oid]] = [(b"", before, after)]
+        # A few trees that name one another many times would be more paths than there is time for.
+        seen: set[tuple[Oid | None, Oid]] = set()
         while waiting:
             path, old, new = waiting.pop()
-            if old == new:
+            if old == new or (old, new) in seen:
                 continue
+            seen.add((old, new))
             known = self._known(old)
             try:
                 found = self._read(new)
@@ -149,7 +154,8 @@ def name_fault(name: bytes, *, is_link: bool = False) -> str:
         return "a path in place of a name"
     text = name.decode("utf-8", "surrogateescape")
     parts = text.split("\\")
-    hfs = _IGNORED_BY_HFS.sub("", text).lower()
+    # What is no UTF-8 ends a name there.
+    hfs = _IGNORED_BY_HFS.sub("", _NO_TEXT.sub("", text)).lower()
     if hfs == ".git" or any(_NTFS_GIT.match(part) for part in parts):
         return "a name of git's own folder"
     if is_link and (hfs == ".gitmodules" or any(_NTFS_MODULES.match(part) for part in parts)):
