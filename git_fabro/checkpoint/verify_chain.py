@@ -66,7 +66,6 @@ class Chain:
         self.by_hand: dict[str, Oid] = {}
         self._facts = facts
         self._next: Oid | None = tip
-        self._lowest: int | None = None
 
     def has(self, meta: Oid) -> bool:
         """Whether a meta commit is on the chain.
@@ -75,14 +74,11 @@ class Chain:
             MissingObjectError: it, or one above it, is absent.
             RecordError: it, or one above it, is no commit.
         """
-        if meta in self.subjects:
-            return True
-        head = head_of(self._facts.commit(meta))
-        # Numbers only fall on the way down: a stranger is told without a walk to the root.
-        least = head.seq if head is not None else -1
-        while meta not in self.subjects and (self._lowest is None or self._lowest >= least):
-            if not self._step():
-                break
+        if meta not in self.subjects:
+            # Said first, as it is another thing to be absent than to be another run's.
+            self._facts.commit(meta)
+        while meta not in self.subjects and self._step():
+            continue
         return meta in self.subjects
 
     def names(self, commit: Oid) -> bool:
@@ -102,9 +98,7 @@ class Chain:
         if at is None:
             return False
         commit = self._facts.commit(at)
-        head = head_of(commit)
         self.subjects[at] = commit.subject
-        self._lowest = head.seq if head is not None else -1
         named = message.trailers_of(commit.message).get(layout.TRAILER_COMMIT)
         if named is not None:
             self.by_hand.setdefault(named, at)

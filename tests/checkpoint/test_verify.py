@@ -232,9 +232,10 @@ def test_a_run_changes_only_where_a_fork_begins() -> None:
     history.run = FORK
     broken = history.meta("records", NOTICE)
 
-    found = judged(history, (layout.meta_ref(FORK), broken))
+    history.run = RUN
+    history.meta("records", NOTICE)
 
-    assert rules(found) == [("chain", broken)]
+    assert rules(judged(history)) == [("chain", broken)]
 
 
 @pytest.mark.parametrize(
@@ -323,6 +324,15 @@ def test_records_follow_one_another(lines: bytes, rule: str | None) -> None:
     assert rules(judged(history)) == expected
 
 
+def test_a_gap_is_no_less_one_where_the_trailer_has_it_too() -> None:
+    history = grown()
+    broken = history.meta("records", NOTICE, files={layout.RECORDS: _records(10)}, seq=10)
+
+    (found,) = judged(history)
+
+    assert (found.commit, found.message) == (broken, "record 10 follows 8")
+
+
 def test_the_number_of_the_trailer_is_that_of_the_last_record() -> None:
     history = grown()
     broken = history.meta("records", NOTICE, seq=8)
@@ -400,7 +410,10 @@ def test_what_fabro_made_is_followed_by_a_fork_only() -> None:
     strange.state = codec.state_from_json(codec.state_to_json(history.state) | {"seq": 0})
     broken = strange.meta("records", NOTICE)
 
-    assert rules(judged(strange, (strange.meta_ref, broken))) == [("fold", broken)]
+    (found,) = judged(strange, (strange.meta_ref, broken))
+
+    assert (found.rule, found.commit) == ("fold", broken)
+    assert found.message == "what Fabro made is followed by no fork"
 
 
 # Files ---------------------------------------------------------------------------------------

@@ -94,6 +94,15 @@ def test_only_folders_that_changed_are_opened() -> None:
     assert objects.reads == 4
 
 
+def test_a_tree_that_did_not_change_is_not_opened() -> None:
+    objects = Objects()
+    tree = objects.write_tree({"a": b"1"})
+    objects.reads = 0
+
+    assert list(Comparison.of(objects, Limits()).faults(tree, tree)) == []
+    assert objects.reads == 0
+
+
 def test_folders_without_end_are_given_up() -> None:
     objects = Objects()
     tree = objects.raw_tree()
