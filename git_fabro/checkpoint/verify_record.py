@@ -26,6 +26,8 @@ _MADE = frozenset({layout.RUN_JSON.encode(), layout.GRAPH.encode()})
 _DOCUMENTS = frozenset({layout.RUN_JSON.encode(), layout.START_JSON.encode()})
 #: What the fold is compared with needs no look of its own.
 _FOLDED = layout.CHECKPOINT_JSON.encode()
+#: Of lists and objects in a file, counted before it is parsed, which takes a second for these.
+MOST_PARTS = 1_000_000
 _JSON = (b".json", b".jsonl")
 _COLLECTED = layout.collected_path("").encode()
 
@@ -106,7 +108,10 @@ class MetaFiles:
         entry = self._root.get(name.encode())
         if entry is None or entry.mode != FILE:
             return Fault("tree", f"there is no {name}")
-        return self._blob(name, entry.oid)
+        data = self._blob(name, entry.oid)
+        if not isinstance(data, Fault) and data.count(b"{") + data.count(b"[") > MOST_PARTS:
+            return Fault("size", f"{name}: more than {MOST_PARTS} lists and objects")
+        return data
 
     def _read_root(self) -> Mapping[bytes, Named] | Fault:
         try:
@@ -153,7 +158,7 @@ class MetaFiles:
     def _has_secret(self, path: bytes, data: bytes) -> bool:
         if not has_secret(self._limits, data):
             return False
-        if not path.endswith(_JSON):
+        if not path.endswith(_JSON) or data.count(b"{") + data.count(b"[") > MOST_PARTS:
             return True
         # Texts are masked before they become JSON, whose escapes can look like part of a token.
         try:

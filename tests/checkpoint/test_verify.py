@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from git_fabro.checkpoint import codec, layout, verify
+from git_fabro.checkpoint import codec, layout, verify, verify_record
 from git_fabro.checkpoint.finding import Finding, Limits
 from git_fabro.checkpoint.model import Oid
 from git_fabro.checkpoint.secrets import Mask
@@ -518,6 +518,18 @@ def test_what_is_too_large_is_refused_unread(name: str) -> None:
 
     assert set(rules(found)) == {("size", broken)}
     assert found[0].message == f"{name}: 20971520 bytes, more than 16777216"
+
+
+@pytest.mark.parametrize("name", [layout.RECORDS, layout.CHECKPOINT_JSON, layout.RUN_JSON])
+def test_what_has_too_many_parts_is_refused_unparsed(name: str) -> None:
+    history = grown()
+    data = b'{"schema":1,"a":[' + b"{}," * verify_record.MOST_PARTS + b"1]}\n"
+    broken = history.meta("records", NOTICE, files={name: data})
+
+    found = judged(history)
+
+    assert set(rules(found)) == {("size", broken)}
+    assert found[0].message == f"{name}: more than 1000000 lists and objects"
 
 
 def test_a_file_of_a_run_branch_may_be_larger_than_one_of_the_record() -> None:
