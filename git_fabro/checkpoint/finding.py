@@ -1,6 +1,6 @@
 """What is wrong with a record, under which rule, and what a proof of it needs to be told.
 
-Source: git-fabro-format(5), "Rules".
+Source: git-fabro-fsck(1), "Rules".
 """
 
 from __future__ import annotations

@@ -26,14 +26,15 @@ class Branch:
     """One run branch, or branch of a fan-out, that is being proved; ``findings`` fills.
 
     ``chain`` None is a run of Fabro's, or one without metadata whose commits name none.
-    ``seen`` are all commits that were looked at. ``unrecorded`` are those made by hand that no meta
-    commit names yet, the newest first.
+    ``seen`` are all commits that were looked at, ``linked`` the meta commits that they name.
+    ``unrecorded`` are those made by hand that no meta commit names yet, the newest first.
     """
 
     def __init__(
         self, facts: Facts, limits: Limits, ref: str, chain: Chain | None, *, loose: bool = False
     ) -> None:
         self.findings: list[Finding] = []
+        self.linked: set[Oid] = set()
         self.unrecorded: list[Oid] = []
         self._sound: set[Oid] = set()
         self._facts = facts
@@ -129,6 +130,7 @@ class Branch:
             # What a meta commit names as made by hand may say what it likes.
             by_hand = self._chain.names(oid)
             return None if by_hand else Fault("link", f"it names {shown}, which {why}")
+        self.linked.add(named)
         subject = self._chain.subjects[named]
         if f"{said.node}@{said.visit} (" not in subject and not self._chain.names(oid):
             return Fault("link", f"it names {shown}, which is of another visit")

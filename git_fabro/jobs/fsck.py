@@ -109,12 +109,20 @@ class _Prover:
             branch = Branch(facts, limits, found.run_ref, chain)
             branch.prove(found.run_tip, old=None, base=verify.base_of(facts, limits, tip))
             self._take(proof, branch)
+            self._say_what_is_ahead(proof, chain, branch)
             for commit in branch.unrecorded:
                 proof.information.append(f"no meta commit names {commit[:12]} yet, made by hand")
         for name, oid in branches.parallels(self._source, found.run).items():
             side = Branch(facts, limits, layout.branch_ref(found.run, name), chain)
             side.prove_side(oid)
             self._take(proof, side)
+
+    def _say_what_is_ahead(self, proof: _Proof, chain: Chain, branch: Branch) -> None:
+        """A record may come before its run, and a rewind may have died between the two."""
+        made = {meta for meta, text in chain.subjects.items() if text.startswith("checkpoint ")}
+        ahead = len(made - branch.linked)
+        if ahead and not branch.findings:
+            proof.information.append(f"checkpoints whose run commit is not here: {ahead}")
 
     def _take(self, proof: _Proof, branch: Branch) -> None:
         known = {(one.commit, one.rule, one.message) for one in proof.findings}

@@ -150,6 +150,30 @@ def test_a_commit_made_by_hand_may_say_what_it_likes(shell: Shell, scene: Scene)
     )
 
 
+def test_a_record_that_is_ahead_of_its_run_is_told_and_no_finding(
+    shell: Shell, scene: Scene
+) -> None:
+    scene.repo.git("update-ref", scene.run_ref, f"{scene.run_ref}~1")
+
+    assert shell("fsck", "-v", scene.run) == Typed(
+        0,
+        f"<run> ok ({TWO - 1} commits)\n  checkpoints whose run commit is not here: 1\n",
+        "",
+    )
+
+
+def test_a_record_that_is_behind_its_run_is_told_and_no_finding(shell: Shell, scene: Scene) -> None:
+    named = scene.tip(f"{scene.meta_ref}~1")
+    scene.repo.git("update-ref", scene.meta_ref, f"{named}~1")
+
+    assert shell("fsck", "-v", scene.run) == Typed(
+        0,
+        f"<run> ok ({TWO - 1} commits)\n"
+        "  the metadata branch is behind: git fabro resume moves it\n",
+        "",
+    )
+
+
 def test_a_file_that_is_gone_is_named(shell: Shell, scene: Scene) -> None:
     tree = scene.tree(scene.run_ref, {"only.txt": b"only here\n"})
     by_hand = scene.commit(tree, "by hand\n", scene.tip(scene.run_ref))
