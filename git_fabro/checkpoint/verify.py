@@ -248,7 +248,7 @@ class _Push:
         compared = Comparison.of(self._facts, self._limits)
         for fault in compared.faults(before, after):
             yield fault.at(update.ref, update.new)
-        for added in compared.added:
+        for added in {one.oid: one for one in compared.added}.values():
             for fault in file_faults(self._facts, self._limits, added):
                 yield fault.at(update.ref, update.new)
 

@@ -123,7 +123,11 @@ def prove(
     try:
         steps = list(above(facts, tip, proved))
         steps.reverse()
-        below = first_parent(facts, *steps[0]) if steps else tip
+        if steps and steps[0][0] in facts.boundary:
+            # Nothing is known of what lies below in a shallow repository: its end is believed.
+            below: Oid | None = steps.pop(0)[0]
+        else:
+            below = first_parent(facts, *steps[0]) if steps else tip
         walk = Walk(facts, limits, ref, _below(facts, below) if below is not None else None)
         # What Fabro made has no records; a fork of ours that stands on it begins with a state.
         while steps and below is None and is_fabros(steps[0][1]):

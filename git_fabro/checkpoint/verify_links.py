@@ -123,6 +123,9 @@ class Branch:
             named = parse_oid(said.checkpoint)
             is_on_it = self._chain.has(named)
         except MissingObjectError:
+            if self._facts.boundary:
+                # It may lie below the end of a shallow repository.
+                return None
             is_on_it, why = False, "is not there"
         except RecordError:
             is_on_it, why = False, "is no commit"

@@ -190,6 +190,18 @@ def test_the_end_of_a_shallow_history_is_no_wrong_base() -> None:
     assert judged(history) == []
 
 
+def test_what_lies_below_a_shallow_history_is_not_asked_for() -> None:
+    history = grown()
+    objects = history.objects
+    end = objects.commit(history.meta_tip).parents[0]
+    objects.boundary = frozenset({end})
+    del objects.held[objects.commit(end).parents[0]]
+
+    assert judged(history) == []
+    broken = history.meta("records", NOTICE, files={layout.RECORDS: b""})
+    assert rules(judged(history)) == [("records", broken)]
+
+
 def test_a_run_without_metadata_is_refused() -> None:
     history = grown()
 

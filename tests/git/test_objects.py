@@ -315,3 +315,34 @@ def test_a_writer_beside_gc_never_fails_ob11(repo: GitRepo) -> None:
             number += 1
 
     repo.fsck()
+
+
+@pytest.mark.parametrize("base", ["true", "false"], ids=["offsets", "names"])
+def test_sizes_are_known_without_the_content(either: GitRepo, base: str) -> None:
+    text = "".join(f"line {number}\n" for number in range(2000))
+    either.commit({"a": text, "b": "", "c/d": "x"})
+    either.commit({"a": text + "more\n"})
+    loose = opened(either)
+    listed = either.git("cat-file", "--batch-all-objects", "--batch-check=%(objectname)")
+    names = [Oid(name) for name in listed.splitlines()]
+    sizes = {name: int(either.git("cat-file", "-s", name)) for name in names}
+
+    assert {name: loose.size(name) for name in names} == sizes
+    either.git("-c", f"repack.useDeltaBaseOffset={base}", "repack", "-q", "-adf")
+    either.git("prune-packed")
+    (pack,) = (either.path / ".git/objects/pack").glob("*.idx")
+    assert "chain length = 1" in either.git("verify-pack", "-v", str(pack))
+    packed = opened(either)
+    assert {name: packed.size(name) for name in names} == sizes
+
+
+def test_the_size_of_what_is_absent_or_damaged_is_an_error(repo: GitRepo) -> None:
+    objects = opened(repo)
+    blob = objects.write_blob(b"text")
+    (repo.path / ".git/objects" / blob[:2] / blob[2:]).chmod(0o600)
+    (repo.path / ".git/objects" / blob[:2] / blob[2:]).write_bytes(b"no object")
+
+    with pytest.raises(RecordError):
+        objects.size(blob)
+    with pytest.raises(MissingObjectError):
+        objects.size(Oid("1" * 40))
