@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from git_fabro import lease
 from git_fabro.checkpoint import layout
 from git_fabro.checkpoint.model import Move, Oid
+from git_fabro.checkpoint.note import notes_by_hand
 from git_fabro.doors import Tip, WorkTree
 from git_fabro.errors import ConflictError, FabroError, GitError
 from git_fabro.store import RunLog
-from git_fabro.workflow.records import CheckpointMade
+from git_fabro.workflow.records import CheckpointMade, LeaseReleased
 
 _MOST = 1000
 
@@ -61,7 +65,25 @@ def _adopt_all(log: RunLog, tip: Tip) -> None:
         _adopt_one(log, tip, commit, Move(tip.ref, now, now))
 
 
-def _adopt_one(log: RunLog, tip: Tip, commit: Oid, standing: Move) -> None:
+def record_by_hand(log: RunLog, tip: Tip, commits: Sequence[tuple[Oid, int]]) -> None:
+    """Names commits on the run branch, each with its ordinal, and frees the lease with the last.
+
+    Raises:
+        ConflictError: a ref has moved, or another process holds the run.
+        GitError: the repository refuses.
+    """
+    assert log.doors is not None
+    with log.lock:
+        now = log.doors.refs.read(tip.ref)
+        for number, (commit, ordinal) in enumerate(commits, 1):
+            parents = log.doors.objects.parents(commit)
+            tip.oid, log.ordinal = parents[0] if parents else tip.oid, ordinal - 1
+            standing = Move(tip.ref, now or tip.oid, now or tip.oid)
+            _adopt_one(log, tip, commit, standing, frees=number == len(commits))
+        log.write_derived(at_once=True)
+
+
+def _adopt_one(log: RunLog, tip: Tip, commit: Oid, standing: Move, *, frees: bool = False) -> None:
     """A meta commit that names a commit made by hand: the link of that checkpoint."""
     assert log.doors is not None
     before = log.mark()
@@ -75,11 +97,21 @@ def _adopt_one(log: RunLog, tip: Tip, commit: Oid, standing: Move) -> None:
         cause="commit",
     )
     log.put(made)
+    if frees:
+        log.put(LeaseReleased(owner=log.holder.owner, lease=log.lease, reason="done"))
     try:
         meta = log.commit_meta(f"commit {commit[:12]}", commit=commit, ordinal=ordinal)
         ref = layout.meta_ref(log.run, log.namespace)
-        log.move(standing, Move(ref, log.meta_tip or meta, meta))
+        nobody = _nobody(log) if frees else None
+        log.move(standing, Move(ref, log.meta_tip or meta, meta), lease_to=nobody)
     except FabroError:
         log.back_to(before)
         raise
     log.stand_on(tip, commit, meta)
+    log.add_notes(notes_by_hand(log.run, commit, meta))
+
+
+def _nobody(log: RunLog) -> Oid:
+    assert log.doors is not None
+    objects = log.doors.objects
+    return lease.commit_for(objects, None, log.lease, by=log.identity, when=log.when())

@@ -63,18 +63,27 @@ def all_branches(source: Source) -> dict[RunId, Branches]:
     metas = _refs_below(source, layout.META_PREFIX, layout.HIDDEN_META_PREFIX)
     origins: dict[RunId, str] = {}
     for remote in remote_names(source.repository):
-        for ref, oid in source.refs.list(f"{layout.REMOTES}{remote}/").items():
-            named = layout.remote_run(ref)
-            if named is not None and named[0] == remote:
-                _, branch, run = named
-                if run not in runs and run not in metas:
-                    origins[run] = remote
-                (metas if _is_meta(branch) else runs).setdefault(run, (ref, oid))
+        for run, branch, ref, oid in _tracked(source, remote):
+            if run not in runs and run not in metas:
+                origins[run] = remote
+            (metas if _is_meta(branch) else runs).setdefault(run, (ref, oid))
     return {
         run: _of(run, runs.get(run), metas.get(run), origins.get(run, LOCAL))
         for run in sorted({**runs, **metas})
         if layout.is_run_id(run)
     }
+
+
+def _tracked(source: Source, remote: str) -> Iterator[tuple[RunId, str, str, Oid]]:
+    """Tracking refs of a remote: the run, the name that the ref has there, its name here."""
+    for ref, oid in source.refs.list(f"{layout.REMOTES}{remote}/").items():
+        named = layout.remote_run(ref)
+        if named is not None and named[0] == remote:
+            yield named[2], named[1], ref, oid
+    hidden = layout.tracking_ref(remote, layout.HIDDEN_META_PREFIX)
+    for ref, oid in source.refs.list(hidden).items():
+        run = ref.removeprefix(hidden)
+        yield RunId(run), layout.HIDDEN_META_PREFIX + run, ref, oid
 
 
 def _of(
@@ -110,8 +119,8 @@ def branches_of(source: Source, run: RunId) -> Branches:
     for remote in remote_names(source.repository):
         if found.run_ref and found.meta_ref:
             break
-        for ref in (*_run_refs(run), layout.meta_ref(run)):
-            tracking = f"{layout.REMOTES}{remote}/{ref.removeprefix(layout.HEADS)}"
+        for ref in (*_run_refs(run), *_meta_refs(run)):
+            tracking = layout.tracking_ref(remote, ref)
             oid = source.refs.read(tracking)
             if oid is not None:
                 found = _with(found, ref, tracking, oid)

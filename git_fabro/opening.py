@@ -188,9 +188,23 @@ def new_log(
 
 
 def take(
-    doors: Doors, run: RunId, directory: RunDirectory, session: Session, *, take_over: bool = False
+    doors: Doors,
+    run: RunId,
+    directory: RunDirectory,
+    session: Session,
+    *,
+    take_over: bool = False,
+    by_hand: bool = False,
 ) -> tuple[RunLog, View]:
     """Takes the lease of a run and brings its refs and its journal in step.
+
+    Args:
+        doors: The repository.
+        run: The run.
+        directory: Its run directory.
+        session: Who takes it.
+        take_over: From a holder on another machine, too.
+        by_hand: As for ``reading.view``.
 
     Raises:
         LeasedError: another process holds the run.
@@ -199,7 +213,7 @@ def take(
     """
     former = _holder(doors, run)
     token = _take_lease(doors, run, session, take_over=take_over)
-    seen = reading.view(doors, run, directory)
+    seen = reading.view(doors, run, directory, by_hand=by_hand)
     log = new_log(doors, run, directory, session, seen.tips.namespace, _identity(doors, seen))
     _stand_at(log, seen, token)
     _mend_refs(log, seen)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from git_fabro import journal
@@ -107,8 +107,15 @@ def state_now(doors: Doors | None, run: RunId, directory: RunDirectory) -> RunSt
     return engine.replay(entry.record for entry in entries)
 
 
-def view(doors: Doors, run: RunId, directory: RunDirectory) -> View:
+def view(doors: Doors, run: RunId, directory: RunDirectory, *, by_hand: bool = False) -> View:
     """A run as it stands, its journal included.
+
+    Args:
+        doors: The repository.
+        run: The run.
+        directory: Its run directory.
+        by_hand: Somebody is seen to have moved the run branch, by an amend or a reset: the metadata
+            is not behind an interrupted rewind, and its tip counts.
 
     Raises:
         NotFoundError: the run has no metadata here.
@@ -118,6 +125,8 @@ def view(doors: Doors, run: RunId, directory: RunDirectory) -> View:
     if tips.meta_tip is None:
         raise NotFoundError(f"the run has no metadata here: {run}", hint=f"git log fabro/run/{run}")
     course = course_of(doors, tips)
+    if by_hand and course.verdict == "back" and course.unrecorded:
+        course = replace(course, meta=tips.meta_tip, verdict="on")
     sealed = state_at(doors, course.meta)
     read = journal.read(directory.journal)
     counted, stale = _counted(read.entries, sealed.seq, course.recorded_tip)
@@ -155,7 +164,7 @@ def course_of(doors: Doors, tips: Tips) -> Course:
     if tips.run_tip is None:
         return Course(meta=tips.meta_tip, verdict="on", ordinal=0, recorded_tip=None)
     unrecorded: list[Oid] = []
-    named = _named_commits(doors, tips.meta_tip)
+    named = _named_commits(doors, tips)
     tip: Oid | None = tips.run_tip
     while tip is not None and len(unrecorded) < _LONGEST_WALK:
         found = _link(doors, tips, tip, named)
@@ -220,7 +229,7 @@ def _link(
         if step == meta:
             verdict: Literal["on", "back"] = "back" if followed else "on"
             return (meta if followed else tips.meta_tip), verdict, said.ordinal or 0
-        followed = followed or _is_checkpoint(doors.objects.read_commit(step))
+        followed = followed or _follows(doors, tips.run_tip, doors.objects.read_commit(step))
     if doors.objects.exists(meta) and doors.objects.is_ancestor(tips.meta_tip, meta):
         return meta, "forward", said.ordinal or 0
     return None
@@ -230,14 +239,28 @@ def _is_checkpoint(commit: Commit) -> bool:
     return commit.subject.startswith(("checkpoint ", "commit "))
 
 
-def _named_commits(doors: Doors, meta_tip: Oid) -> dict[Oid, tuple[Oid, int, bool]]:
+def _follows(doors: Doors, run_tip: Oid | None, commit: Commit) -> bool:
+    """Whether a meta commit is of a checkpoint that does not lie below the run tip.
+
+    One that names a commit below it was made later for another reason: that commit was rewritten.
+    """
+    if not commit.subject.startswith("commit "):
+        return _is_checkpoint(commit)
+    named = message.trailers_of(commit.message).get(layout.TRAILER_COMMIT)
+    if named is None or run_tip is None or not doors.objects.exists(Oid(named)):
+        return True
+    return not doors.objects.is_ancestor(Oid(named), run_tip)
+
+
+def _named_commits(doors: Doors, tips: Tips) -> dict[Oid, tuple[Oid, int, bool]]:
     """Commits by hand that meta commits name: meta commit, ordinal, whether a checkpoint follows.
 
     Looks as far back as the last checkpoint of a node, which is where a run tip can be.
     """
+    assert tips.meta_tip is not None
     found: dict[Oid, tuple[Oid, int, bool]] = {}
     followed = False
-    for step in doors.objects.history(meta_tip, limit=_LONGEST_WALK):
+    for step in doors.objects.history(tips.meta_tip, limit=_LONGEST_WALK):
         commit = doors.objects.read_commit(step)
         if commit.subject.startswith("checkpoint "):
             break
@@ -245,17 +268,23 @@ def _named_commits(doors: Doors, meta_tip: Oid) -> dict[Oid, tuple[Oid, int, boo
         if layout.TRAILER_COMMIT in trailers:
             ordinal = int(trailers.get(layout.TRAILER_ORDINAL, "0") or 0)
             found.setdefault(Oid(trailers[layout.TRAILER_COMMIT]), (step, ordinal, followed))
-            followed = True
+            followed = followed or _follows(doors, tips.run_tip, commit)
     return found
 
 
 def named_by_hand(doors: Doors, meta_tip: Oid) -> dict[Oid, Oid]:
     """All commits made by hand that the chain names, and the meta commits that name them."""
-    found: dict[Oid, Oid] = {}
+    return {named: meta for named, (meta, _) in ordinals_by_hand(doors, meta_tip).items()}
+
+
+def ordinals_by_hand(doors: Doors, meta_tip: Oid) -> dict[Oid, tuple[Oid, int]]:
+    """The same, each meta commit with the ordinal that it gives the commit."""
+    found: dict[Oid, tuple[Oid, int]] = {}
     for meta, commit in doors.objects.walk(meta_tip):
-        named = message.trailers_of(commit.message).get(layout.TRAILER_COMMIT)
-        if named is not None:
-            found.setdefault(Oid(named), meta)
+        trailers = message.trailers_of(commit.message)
+        if layout.TRAILER_COMMIT in trailers:
+            ordinal = int(trailers.get(layout.TRAILER_ORDINAL, "0") or 0)
+            found.setdefault(Oid(trailers[layout.TRAILER_COMMIT]), (meta, ordinal))
     return found
 
 

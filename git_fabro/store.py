@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import BinaryIO
@@ -294,6 +294,10 @@ class RunLog:
             self.doors.pack(self.run, base, log=log)
         except (GitError, RecordError) as exc:
             self.tell("packing_failed", f"the run's objects stay loose: {exc.message}")
+
+    def add_notes(self, texts: Mapping[str, str]) -> None:
+        """Notes that are written with the next that is derived."""
+        self._notes |= texts
 
     def write_derived(self, *, at_once: bool = False) -> None:
         """Writes what can be made again, every two seconds at most: notes, a copy of the state."""

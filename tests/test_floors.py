@@ -35,6 +35,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "journal",
         "lease",
         "listing",
+        "localizing",
         "metatree",
         "opening",
         "operations",

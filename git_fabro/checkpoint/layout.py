@@ -151,6 +151,21 @@ def tracking_ref(remote: str, ref: str) -> str:
     return f"{TRACKING_PREFIX}{remote}/{ref.removeprefix('refs/').removeprefix('fabro/')}"
 
 
+def is_tracking(ref: str) -> bool:
+    """Whether a ref only tells what a remote had."""
+    return ref.startswith((REMOTES, TRACKING_PREFIX))
+
+
+def local_ref(ref: str) -> str:
+    """The local name of a tracking ref of a run's branch; any other ref is its own."""
+    named = remote_run(ref)
+    if named is not None:
+        return named[1]
+    _, _, run = ref.rpartition("/meta/")
+    is_hidden = ref.startswith(TRACKING_PREFIX) and is_run_id(run)
+    return HIDDEN_META_PREFIX + run if is_hidden else ref
+
+
 def tracking_refspecs(remote: str, run: RunId | None = None) -> tuple[str, ...]:
     """Refspecs that fetch what is ours, or of one run, into its tracking places, and no other ref.
 

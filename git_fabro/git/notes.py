@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from git_fabro.checkpoint.layout import NOTES_REF
@@ -24,6 +24,7 @@ PATIENCE_S = 0.2
 #: How often a write begins again because another writer was faster.
 TRIES = 20
 
+_MESSAGE = "Notes added by 'git fabro'\n"
 _HEX = "0123456789abcdef"
 _DIGITS = frozenset(_HEX.encode())
 
@@ -84,7 +85,7 @@ def write_notes(
             author=by,
             committer=by,
             when=when,
-            message="Notes added by 'git fabro'\n",
+            message=_MESSAGE,
         )
         new = objects.write_commit(commit)
         try:
@@ -98,6 +99,43 @@ def write_notes(
             objects.bring_back(since=began)
             return new
     return None
+
+
+def carried(
+    objects: Objects,
+    ours: Oid,
+    theirs: Oid | None,
+    named: Iterable[Oid],
+    *,
+    by: Identity,
+    when: int,
+) -> Oid | None:
+    """A commit on top of their notes with our notes on some objects; None: they have all of it.
+
+    Args:
+        objects: Where to read and write; no ref moves.
+        ours: Our notes.
+        theirs: Theirs; None: there are none yet.
+        named: Whose notes are carried over; those without one are passed over.
+        by: Author and committer.
+        when: Seconds since the epoch.
+    """
+    tree = _NotesTree(objects, objects.tree_of(ours))
+    blobs = {oid: found[0] for oid in named if (found := tree.find(oid))}
+    before = None if theirs is None else objects.tree_of(theirs)
+    after = _NotesTree(objects, before).changed(blobs)
+    if after == before or not blobs:
+        return None
+    return objects.write_commit(
+        Commit(
+            tree=after,
+            parents=() if theirs is None else (theirs,),
+            author=by,
+            committer=by,
+            when=when,
+            message=_MESSAGE,
+        )
+    )
 
 
 def _blob(objects: Objects, text: str) -> Oid:

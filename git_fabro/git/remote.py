@@ -145,6 +145,17 @@ def fetch(
     _checked(transport.talk(repo, args, remote, timeout_s=timeout_s), args, remote)
 
 
+def fetch_ref(repo: Repository, remote: str, ref: str, timeout_s: float | None) -> None:
+    """Bring the objects of one ref of a remote here; no ref moves.
+
+    Raises:
+        GitError: the remote cannot be reached, or not in time, or has no such ref.
+    """
+    options = ("--refmap=", "--no-tags", "--no-write-fetch-head", "--recurse-submodules=no")
+    args = ("fetch", "--quiet", *options, "--", remote, ref)
+    _checked(transport.talk(repo, args, remote, timeout_s=timeout_s), args, remote)
+
+
 def advertised(
     repo: Repository, remote: str, *patterns: str, timeout_s: float | None = None
 ) -> dict[str, Oid]:

@@ -1,0 +1,197 @@
+"""Before a push: the record of each run branch that is pushed goes first, to the same remote.
+
+Metadata branch and notes, in one push that moves both or none, each with a lease on what the remote
+had. It asks nobody, ends within its deadline, and never stops the push that it goes before.
+
+Standard input has a line for each ref: local ref, its value, remote ref, its value.
+Source: githooks(5), pre-push
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from git_fabro import sending
+from git_fabro.checkpoint import layout
+from git_fabro.checkpoint.model import Move, Oid, RunId, parse_oid, zero
+from git_fabro.doors import Doors
+from git_fabro.errors import FabroError, RequestError
+from git_fabro.git import notes, remote, transport
+from git_fabro.git.remote import Pushed
+from git_fabro.jobs.hooks import byhand, caller
+from git_fabro.jobs.hooks.speaking import never_failing, say
+
+#: So often is begun again where another push was faster.
+_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Pushing:
+    """A ref that git is about to push; ``new`` is the zero id where it deletes it."""
+
+    new: Oid
+    ref: str
+    old: Oid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Where a push goes: its name for people, what git is told, and when to give up."""
+
+    name: str
+    address: str
+    due: float
+
+    @property
+    def left_s(self) -> float:
+        """The seconds that are left; never none at all, so that the message is git's."""
+        return max(0.01, self.due - time.monotonic())
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Sends the record of what standard input tells of; always 0."""
+    words = sys.argv[1:] if argv is None else list(argv)
+    return never_failing(lambda: _hook(words, tuple(parse(sys.stdin))))
+
+
+def parse(lines: Iterable[str]) -> Iterator[Pushing]:
+    """What git is about to push.
+
+    Raises:
+        RequestError: a line has not four parts.
+        RecordError: a value is no object name.
+    """
+    for line in lines:
+        # What is pushed may be called anything: "HEAD~ (x)" has blanks.
+        parts = line.rstrip("\n").rsplit(" ", 3)
+        if len(parts) != 4:
+            raise RequestError("not a line of pre-push on standard input")
+        yield Pushing(parse_oid(parts[1]), parts[2], parse_oid(parts[3]))
+
+
+def _hook(words: Sequence[str], lines: Sequence[Pushing]) -> None:
+    runs = [run for line in lines if (run := _run_of(line)) is not None]
+    if not runs or not words:
+        return
+    doors = Doors.open()
+    repository = doors.repository
+    if repository.config("fabro.push") == "never" or caller.is_dry_run(repository):
+        return
+    name, url = words[0], words[-1]
+    # Where a remote has another address for pushes, its name means the one for fetches here.
+    has_own = repository.config(f"remote.{name}.pushurl") is not None
+    target = Target(
+        name=transport.shown(name),
+        address=url if has_own else name,
+        due=time.monotonic() + transport.deadline_s(repository),
+    )
+    for run in runs:
+        _flush(doors, run)
+    _send(doors, target, runs, {line.ref for line in lines})
+
+
+def _run_of(line: Pushing) -> RunId | None:
+    """The run whose branch is pushed, and not deleted."""
+    if not line.ref.startswith(layout.RUN_PREFIX) or line.new == zero(line.new):
+        return None
+    return layout.run_of(line.ref)
+
+
+def _flush(doors: Doors, run: RunId) -> None:
+    """Commits by hand that no hook saw are recorded now, so that their record can go along."""
+    try:
+        byhand.record(doors, run)
+    except FabroError as exc:
+        say(f"warning: {exc.message}")
+
+
+def _send(doors: Doors, target: Target, runs: Sequence[RunId], taken: set[str]) -> None:
+    for _ in range(_TRIES):
+        has = remote.advertised(
+            doors.repository, target.address, "refs/heads/*", *_asked(runs), timeout_s=target.left_s
+        )
+        if not any(ref.startswith(layout.HEADS) for ref in has):
+            say(f"{target.name} has no branch yet, so the record waits: git fabro sync")
+            return
+        metas = [move for run in runs for move in _meta(doors, run, has, taken)]
+        noted = _notes(doors, target, runs, has) if layout.NOTES_REF not in taken else None
+        done = _push(doors, target, metas, noted)
+        if done is None or not any(one.reason == "stale info" for one in done.refs):
+            return
+    say(f"warning: others push to {target.name} at the same time; the record waits")
+    say("hint: git fabro sync")
+
+
+def _asked(runs: Sequence[RunId]) -> list[str]:
+    return [layout.NOTES_REF, *(layout.meta_ref(run, "hidden") for run in runs)]
+
+
+def _meta(doors: Doors, run: RunId, has: Mapping[str, Oid], taken: set[str]) -> Iterator[Move]:
+    """The move of a metadata branch there, if it has anything to send and loses nothing."""
+    refs = (layout.meta_ref(run), layout.meta_ref(run, "hidden"))
+    for ref in refs:
+        tip = doors.refs.read(ref)
+        if tip is None or ref in taken:
+            continue
+        theirs = has.get(ref)
+        standing = sending.standing(doors.objects, tip, theirs)
+        if standing == "ahead":
+            yield Move(ref, theirs or zero(tip), tip)
+        elif standing != "same":
+            say(f"warning: the remote's record has what is not here, and stays as it is: {run}")
+            say(f"hint: git fabro sync --run {run}")
+
+
+def _notes(
+    doors: Doors, target: Target, runs: Sequence[RunId], has: Mapping[str, Oid]
+) -> Move | None:
+    """The notes of these runs on top of those that the remote has; None where it has them."""
+    ours, theirs = doors.refs.read(layout.NOTES_REF), has.get(layout.NOTES_REF)
+    if ours is None:
+        return None
+    if theirs is not None and not doors.objects.exists(theirs):
+        remote.fetch_ref(doors.repository, target.address, layout.NOTES_REF, target.left_s)
+    named: list[Oid] = []
+    by = None
+    for run in runs:
+        run_tip = doors.refs.read(layout.run_ref(run))
+        metas = (layout.meta_ref(run), layout.meta_ref(run, "hidden"))
+        meta = next(filter(None, map(doors.refs.read, metas)), None)
+        if meta is not None:
+            named += sending.noted_objects(doors.repository, doors.objects, run_tip, meta)
+            by = doors.objects.read_commit(meta).author
+    if by is None:
+        return None
+    when = int(datetime.now(UTC).timestamp())
+    made = notes.carried(doors.objects, ours, theirs, named, by=by, when=when)
+    return None if made is None else Move(layout.NOTES_REF, theirs or zero(made), made)
+
+
+def _push(doors: Doors, target: Target, metas: Sequence[Move], noted: Move | None) -> Pushed | None:
+    """Sends all of it; where the remote does not take the notes, the rest."""
+    moves = [*metas, *([noted] if noted is not None else [])]
+    if not moves:
+        return None
+    done = remote.push(doors.repository, target.address, moves, timeout_s=target.left_s)
+    stale = any(one.reason == "stale info" for one in done.refs)
+    if done.is_done or stale:
+        return done
+    if noted is not None and metas:
+        again = remote.push(doors.repository, target.address, metas, timeout_s=target.left_s)
+        if again.is_done:
+            # Some take no notes on commits that they do not have yet, some take none at all.
+            say(f"{target.name} does not take the notes now; git fabro sync sends them later")
+            return again
+    say(f"warning: {target.name} refuses the record: {done.why}")
+    for line in done.said.splitlines():
+        if line.startswith("remote: "):
+            say(line)
+    return None
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
