@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from git_fabro import branches, history, lease
-from git_fabro.branches import Source
+from git_fabro.branches import Branches, Source
 from git_fabro.checkpoint import layout
 from git_fabro.checkpoint.model import Identity, Move, RunId, zero
 from git_fabro.doors import Doors
@@ -31,7 +31,7 @@ def make_local(doors: Doors, run: RunId, *, fetches: bool = True) -> bool:
     """
     source = Source(doors.repository, doors.objects, doors.refs)
     found = branches.branches_of(source, run)
-    if fetches and found.tips and not (found.run_ref and found.meta_ref):
+    if fetches and _may_be_elsewhere(source, found):
         _fetch(doors, run)
         found = branches.branches_of(source, run)
     sides = ((found.run_ref, found.run_tip), (found.meta_ref, found.meta_tip))
@@ -45,6 +45,15 @@ def make_local(doors: Doors, run: RunId, *, fetches: bool = True) -> bool:
     held = [] if doors.refs.read(layout.lease_ref(run)) else [_free(doors, run)]
     doors.refs.move((*held, *made), message=f"fabro: {run}")
     return True
+
+
+def _may_be_elsewhere(source: Source, found: Branches) -> bool:
+    """Whether a branch of a run of ours is not here, and a remote may have it."""
+    if not found.tips or (found.run_ref and found.meta_ref):
+        return False
+    if found.origin != branches.LOCAL or found.run_tip is None:
+        return True
+    return history.said_at(source, found.run_tip) is not None
 
 
 def _free(doors: Doors, run: RunId) -> Move:

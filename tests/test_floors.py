@@ -48,6 +48,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "store",
         "summary",
         "targets",
+        "tombstones",
         "trace",
         "workflows",
     ),

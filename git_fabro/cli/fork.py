@@ -38,6 +38,7 @@ def fork(
     name, text = naming.run_and_target(here, words or [], run, "fork")
     if show_list:
         return history.print_timeline(here, name)
+    place = history.place_of(here, name)
     target = history.target_of(here, name, text)
     changes = Changes(
         goal=goal,
@@ -45,7 +46,7 @@ def fork(
         inputs=options.pairs(inputs, "--input"),
         workflow=workflow,
     )
-    made = job.fork(history.place_of(here, name), here.home, target, changes)
+    made = job.fork(place, here.home, target, changes)
     if as_json:
         parent = {"run": name, "ordinal": target.ordinal}
         render.document({"run_id": made, "parent": parent})

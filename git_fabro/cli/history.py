@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from git_fabro import history, restoring, targets
+from git_fabro import history, localizing, restoring, targets
 from git_fabro.checkpoint.model import RunId
 from git_fabro.checkpoint.timeline import Entry
 from git_fabro.cli import render
@@ -39,9 +39,11 @@ def repository(here: Here) -> Doors:
 
 
 def place_of(here: Here, run: RunId) -> Place:
-    """Where a run is, for a job that moves its refs."""
+    """Where a run is, for a job that moves its refs; one that only a remote had is made local."""
+    doors = repository(here)
+    localizing.make_local(doors, run)
     return Place(
-        doors=repository(here),
+        doors=doors,
         run=run,
         directory=RunDirectory.of(here.home, run),
         environment=here.environment,

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from git_fabro import reading
 from git_fabro.cli import detaching, driving, history, naming, options, render, terminal
 from git_fabro.cli.progress import Progress
 from git_fabro.jobs.run import resume as job
@@ -54,7 +53,7 @@ def resume(
     drive = driving.Drive(
         lambda began: job.resume(request, doors, on_record=view.on_record, began=began),
         as_json=as_json,
-        has_branch=doors is not None and reading.tips_of(doors, chosen).run_tip is not None,
+        has_branch=chosen in place.branches and place.branches[chosen].run_tip is not None,
     )
     try:
         if detach:

@@ -38,14 +38,18 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "undo": ("undo", "take the last operation back: refs, work tree and index"),
     "redo": ("redo", "take the last undo back"),
     "op": ("op", "list the operations that undo can take back"),
-    "fsck": ("fsck", "prove the record of runs"),
     "events": ("events", "print the records of a run as JSON Lines"),
     "validate": ("validate", "check a workflow and print all diagnostics"),
     "graph": ("graph", "draw the graph of a workflow or a run"),
     "workflow": ("workflow", "list workflows, or create one"),
+    "sync": ("sync", "bring runs here and at a remote up to each other"),
+    "fsck": ("fsck", "prove the record of runs"),
+    "install": ("install", "put the hooks of this repository in place"),
+    "uninstall": ("uninstall", "take the hooks out, and put back what was there"),
+    "hook": ("hook", "do what a hook does, for a hook manager"),
 }
 #: Commands whose most usual forms are read without Typer, and the modules that do it.
-_PLAIN = {"list": "runs", "log": "timeline"}
+_PLAIN = {"hook": "hook", "list": "runs", "log": "timeline"}
 _ALIASES = {"ps": "list", "inspect": "show"}
 
 

@@ -43,7 +43,12 @@ def read_note(objects: Objects, refs: Refs, oid: Oid, *, ref: str = NOTES_REF) -
 def all_notes(objects: Objects, refs: Refs, *, ref: str = NOTES_REF) -> dict[Oid, Oid]:
     """Every object that has a note, and the blob that is its note."""
     tip = refs.read(ref)
-    return {} if tip is None else dict(_NotesTree(objects, objects.tree_of(tip)).every())
+    return {} if tip is None else notes_at(objects, tip)
+
+
+def notes_at(objects: Objects, tip: Oid) -> dict[Oid, Oid]:
+    """The same, of a commit of notes that need not be on a ref."""
+    return dict(_NotesTree(objects, objects.tree_of(tip)).every())
 
 
 def write_notes(

@@ -15,28 +15,32 @@ from tests.cli.typed import Shell, Typed, process, program
 SUMMARY = """\
 usage: git fabro <command> [<args>]
 
-    run       run a workflow, each finished node a checkpoint
-    resume    go on with a run from its last checkpoint
-    attach    follow a run as it happens, and answer its questions
-    answer    answer a question of a run
-    pause     let a run rest after the node that is running
-    stop      end what a run is doing now; it can be resumed
-    wait      wait until a run ends
-    list      list runs
-    log       print the timeline of a run, newest first
-    show      show all of a run or a checkpoint
-    diff      print what a run or a checkpoint changed
-    compare   print two runs side by side
-    rewind    put a run back to one of its checkpoints
-    fork      make a new run from a checkpoint of another one
-    undo      take the last operation back: refs, work tree and index
-    redo      take the last undo back
-    op        list the operations that undo can take back
-    fsck      prove the record of runs
-    events    print the records of a run as JSON Lines
-    validate  check a workflow and print all diagnostics
-    graph     draw the graph of a workflow or a run
-    workflow  list workflows, or create one
+    run        run a workflow, each finished node a checkpoint
+    resume     go on with a run from its last checkpoint
+    attach     follow a run as it happens, and answer its questions
+    answer     answer a question of a run
+    pause      let a run rest after the node that is running
+    stop       end what a run is doing now; it can be resumed
+    wait       wait until a run ends
+    list       list runs
+    log        print the timeline of a run, newest first
+    show       show all of a run or a checkpoint
+    diff       print what a run or a checkpoint changed
+    compare    print two runs side by side
+    rewind     put a run back to one of its checkpoints
+    fork       make a new run from a checkpoint of another one
+    undo       take the last operation back: refs, work tree and index
+    redo       take the last undo back
+    op         list the operations that undo can take back
+    events     print the records of a run as JSON Lines
+    validate   check a workflow and print all diagnostics
+    graph      draw the graph of a workflow or a run
+    workflow   list workflows, or create one
+    sync       bring runs here and at a remote up to each other
+    fsck       prove the record of runs
+    install    put the hooks of this repository in place
+    uninstall  take the hooks out, and put back what was there
+    hook       do what a hook does, for a hook manager
 
 'git fabro <command> -h' is a summary of a command, '--help' its manual page.
 """

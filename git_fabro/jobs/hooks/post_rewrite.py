@@ -6,6 +6,7 @@ Source: githooks(5), post-rewrite
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Iterator
 
@@ -23,19 +24,19 @@ def main() -> int:
 def _record() -> None:
     doors = Doors.open()
     run = byhand.run_here(doors)
-    pairs = tuple(parse(sys.stdin))
+    pairs = tuple(parse(sys.stdin.buffer))
     if run is not None and pairs:
         byhand.remap(doors, run, pairs)
 
 
-def parse(lines: Iterable[str]) -> Iterator[tuple[Oid, Oid]]:
+def parse(lines: Iterable[bytes]) -> Iterator[tuple[Oid, Oid]]:
     """Old and new commits, in the order in which git made the new ones.
 
     Raises:
         RecordError: a line does not begin with two object names.
     """
     for line in lines:
-        old, _, rest = line.strip().partition(" ")
+        old, _, rest = os.fsdecode(line).strip().partition(" ")
         yield parse_oid(old), parse_oid(rest.partition(" ")[0])
 
 

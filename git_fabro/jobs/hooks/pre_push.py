@@ -9,6 +9,7 @@ Source: githooks(5), pre-push
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -55,10 +56,10 @@ class Target:
 def main(argv: Sequence[str] | None = None) -> int:
     """Sends the record of what standard input tells of; always 0."""
     words = sys.argv[1:] if argv is None else list(argv)
-    return never_failing(lambda: _hook(words, tuple(parse(sys.stdin))))
+    return never_failing(lambda: _hook(words, tuple(parse(sys.stdin.buffer))))
 
 
-def parse(lines: Iterable[str]) -> Iterator[Pushing]:
+def parse(lines: Iterable[bytes]) -> Iterator[Pushing]:
     """What git is about to push.
 
     Raises:
@@ -67,7 +68,7 @@ def parse(lines: Iterable[str]) -> Iterator[Pushing]:
     """
     for line in lines:
         # What is pushed may be called anything: "HEAD~ (x)" has blanks.
-        parts = line.rstrip("\n").rsplit(" ", 3)
+        parts = os.fsdecode(line).rstrip("\n").rsplit(" ", 3)
         if len(parts) != 4:
             raise RequestError("not a line of pre-push on standard input")
         yield Pushing(parse_oid(parts[1]), parts[2], parse_oid(parts[3]))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from git_fabro import branches, history, homes, lease, opening, reading, workflows
+from git_fabro import branches, history, homes, lease, localizing, opening, reading, workflows
 from git_fabro.branches import Source
 from git_fabro.checkpoint import codec, layout
 from git_fabro.checkpoint.model import Oid, RunId
@@ -93,6 +93,7 @@ def resume(
         NotFoundError: there is no such run.
     """
     if doors is not None:
+        localizing.make_local(doors, request.run)
         _refuse_fabros(doors, request.run)
     if doors is not None and reading.tips_of(doors, request.run).meta_tip is not None:
         return _resume_in_git(request, doors, on_record, began)

@@ -1,0 +1,242 @@
+"""Putting the hooks of a repository in their place, beside what is there, and taking them out.
+
+A hook that was there is kept, byte by byte, beside the file that takes its place, and runs first.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from git_fabro import hookfiles
+from git_fabro.checkpoint import layout
+from git_fabro.errors import GitError, RequestError
+from git_fabro.git.discover import Repository, read_settings
+from git_fabro.git.program import Git
+from git_fabro.jobs.hooks.managers import Manager, manager_of
+
+CLIENT = ("post-commit", "post-rewrite", "pre-push")
+SERVER = ("pre-receive",)
+
+_FIRST = "#!/bin/sh\n"
+_BEGIN = "# >>> git-fabro >>> git fabro uninstall takes this out"
+_END = "# <<< git-fabro <<<"
+_BLOCK = re.compile(rb"# >>> git-fabro >>>[^\n]*\n.*?# <<< git-fabro <<<[^\n]*\n?", re.DOTALL)
+_BESIDE = ".before-fabro"
+#: What of a first line can be run with "-c": sh, bash, dash and ksh, with flags.
+_SHELL = re.compile(
+    r"#! *(?P<shell>/\S*/(?:env +)?(?:sh|bash|dash|ksh))(?P<flags>(?: +-[a-z]+)*) *\r?\n"
+)
+#: Configuration that install sets; what it has set is noted, so that nobody's own is taken out.
+_NOTED = "fabro.installed"
+_DISPLAY = ("notes.displayRef", layout.NOTES_REF)
+_OPTIONS = ("receive.advertisePushOptions", "true")
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """What became of one hook: ``installed``, ``updated``, ``unchanged``, ``removed``, ``kept``.
+
+    ``beside`` is the file that was there before, and runs first (or that is left, if ``kept``).
+    """
+
+    name: str
+    what: str
+    beside: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What was done; ``manager`` is who owns hooks that could not be placed."""
+
+    folder: Path
+    hooks: tuple[Placed, ...]
+    manager: Manager | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every hook runs what it should."""
+        return self.manager is None or not self.manager.lacks()
+
+
+def install(repo: Repository, *, server: bool = False) -> Report:
+    """Puts the hooks where git looks for them; done twice it is done once.
+
+    Raises:
+        RequestError: server hooks for a repository that is not bare, or a kept hook in the way.
+        GitError: git or the file system refuses.
+    """
+    if server and not repo.is_bare:
+        raise RequestError(
+            f"not a bare repository: {repo.top}", hint="git -C REPOSITORY fabro install --server"
+        )
+    folder, names = hooks_folder(repo), SERVER if server else CLIENT
+    manager = None if server else manager_of(repo, folder, names)
+    owned = manager.hooks if manager is not None else ()
+    if manager is not None and len(owned) == len(names) and manager.lacks():
+        return Report(folder=folder, hooks=(), manager=manager)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        placed = tuple(_place(folder, name) for name in names if name not in owned)
+    except OSError as exc:
+        raise GitError(f"cannot install into {folder}: {exc.strerror}") from exc
+    _set(repo, *(_OPTIONS if server else _DISPLAY))
+    return Report(folder=folder, hooks=placed, manager=manager)
+
+
+def uninstall(repo: Repository) -> Report:
+    """Takes out what install put in, of client and server; what was there before is put back.
+
+    Raises:
+        GitError: git or the file system refuses.
+    """
+    folder = hooks_folder(repo)
+    try:
+        removed = tuple(_remove_all(folder))
+    except OSError as exc:
+        raise GitError(f"cannot uninstall from {folder}: {exc.strerror}") from exc
+    for key, value in (_DISPLAY, _OPTIONS):
+        _unset(repo, key, value)
+    return Report(folder=folder, hooks=removed)
+
+
+def hooks_folder(repo: Repository) -> Path:
+    """Where git looks for the hooks of a work tree.
+
+    Raises:
+        GitError: there is no git program, or it refuses.
+    """
+    args = ["rev-parse", "--path-format=absolute", "--git-path", "hooks"]
+    printed = _git(repo).run(args, cwd=repo.work_tree or repo.git_dir)
+    return Path(os.fsdecode(printed).removesuffix("\n"))
+
+
+def _git(repo: Repository) -> Git:
+    """Git with the user's own settings, core.hooksPath too."""
+    if repo.git is None:
+        raise GitError("hooks need the git program", hint="install git")
+    return Git(repo.git.path, os.environ, settings=())
+
+
+def _place(folder: Path, name: str) -> Placed:
+    path = folder / name
+    beside = path.with_name(name + _BESIDE)
+    before = path.read_bytes() if os.path.lexists(path) and path.is_file() else None
+    is_ours = before is not None and _BLOCK.search(before) is not None
+    if os.path.lexists(path) and not is_ours:
+        if os.path.lexists(beside):
+            raise RequestError(
+                f"a hook is kept there already: {beside}", hint="git fabro uninstall"
+            )
+        path.rename(beside)
+        before = None
+    kept = beside if os.path.lexists(beside) else None
+    block = _block(name, kept).encode()
+    # A replacement by function, as a backslash in a path is no group.
+    text = _FIRST.encode() + block if before is None else _BLOCK.sub(lambda _: block, before)
+    if text == before and os.access(path, os.X_OK):
+        return Placed(name, "unchanged", kept)
+    _write(path, text)
+    return Placed(name, "updated" if is_ours else "installed", kept)
+
+
+def _write(path: Path, data: bytes) -> None:
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as part:
+        part.write(data)
+    os.chmod(part.name, 0o755)
+    os.replace(part.name, path)
+
+
+def _block(name: str, kept: Path | None) -> str:
+    """The lines between the marks: the hook that was there as a function, then ours."""
+    shim = hookfiles.shim(name).removeprefix(_FIRST)
+    user = _user_function(name, kept) if kept is not None else ""
+    if user and "fabro_user" not in shim:
+        shim = _after_user(shim)
+    return f"{_BEGIN}\n{user}{shim.rstrip()}\n{_END}\n"
+
+
+def _user_function(name: str, kept: Path) -> str:
+    """Runs what was there as git would: its own shell and $0, so that it finds what is beside it.
+
+    Other programs are run as they are; they see their new name.
+    """
+    file = f'"${{0%/*}}"/{name}{_BESIDE}'
+    run = f'{file} "$@"'
+    first = _first_line(kept)
+    shell = _SHELL.match(first) if first is not None else None
+    if shell is not None:
+        line = shell["shell"] + shell["flags"]
+        source = shlex.quote('fabro_file=$1; shift; . "$fabro_file"')
+        run = f'{line} -c {source} "$0" {file} "$@"'
+    return f"fabro_user() {{\n    [ ! -x {file} ] || {run}\n}}\n"
+
+
+def _first_line(path: Path) -> str | None:
+    try:
+        with path.open("rb") as file:
+            return file.readline(200).decode()
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _after_user(shim: str) -> str:
+    """A hook that knows of no other one, behind the user's: both get the same standard input."""
+    return (
+        "fabro_lines=\n"
+        'while IFS= read -r fabro_line; do\n    fabro_lines="$fabro_lines$fabro_line\n"\ndone\n'
+        'printf \'%s\' "$fabro_lines" 2>/dev/null | fabro_user "$@" || exit\n'
+        f"fabro_main() (\n{shim.rstrip()}\n)\n"
+        'printf \'%s\' "$fabro_lines" | fabro_main "$@" || exit\n'
+    )
+
+
+def _remove_all(folder: Path) -> Iterator[Placed]:
+    for name in (*CLIENT, *SERVER):
+        # pre-commit puts what it finds aside, and goes on to run it.
+        for path in (folder / name, folder / f"{name}.legacy"):
+            placed = _remove(path, name)
+            if placed is not None:
+                yield placed
+
+
+def _remove(path: Path, name: str) -> Placed | None:
+    beside = path.with_name(name + _BESIDE)
+    text = path.read_bytes() if path.is_file() else b""
+    if _BLOCK.search(text) is None:
+        return None
+    rest = _BLOCK.sub(b"", text)
+    if rest != _FIRST.encode():
+        # Somebody added lines to the file: they stay, and so does what was there before.
+        _write(path, rest)
+        return Placed(path.name, "kept", beside if os.path.lexists(beside) else None)
+    path.unlink()
+    if os.path.lexists(beside):
+        beside.rename(path)
+    return Placed(path.name, "removed")
+
+
+def _set(repo: Repository, key: str, value: str) -> None:
+    """Adds one value to the repository's own configuration, unless it is there."""
+    settings = read_settings(repo)
+    if value in settings.get(key.lower(), ()):
+        return
+    _config(repo, "--add", key, value)
+    _config(repo, "--add", _NOTED, key)
+
+
+def _unset(repo: Repository, key: str, value: str) -> None:
+    """Takes a value out that install had added."""
+    if key in read_settings(repo).get(_NOTED, ()):
+        _config(repo, "--unset-all", key, f"^{re.escape(value)}$")
+        _config(repo, "--unset-all", _NOTED, f"^{re.escape(key)}$")
+
+
+def _config(repo: Repository, *args: str) -> None:
+    # 5: there was nothing to take out. Source: git-config(1)
+    _git(repo).run(["config", "--local", *args], cwd=repo.work_tree or repo.git_dir, ok=(0, 5))

@@ -1,0 +1,328 @@
+"""Bringing runs here and at a remote up to each other: forward only, and nothing is overwritten.
+
+What each side has is fetched into tracking refs first. Then it is decided, run by run, what moves
+here, what moves there, and what is left; only then does anything move.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from git_fabro import homes, lease, sending, tombstones
+from git_fabro.checkpoint import layout
+from git_fabro.checkpoint.model import Identity, Move, Oid, RunId, zero
+from git_fabro.doors import Doors
+from git_fabro.errors import ConflictError, FabroError, GitError
+from git_fabro.git import advance, notes, remote, worktree
+from git_fabro.git.remote import Pushed
+from git_fabro.rundir import RunDirectory
+
+What = Literal["fetched", "pushed", "diverged", "kept", "refused"]
+
+_NOBODY = Identity("git-fabro", "sync@git-fabro")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Synced:
+    """One ref: where it moved, or why it did not.
+
+    ``fetched``: moved here; ``pushed``: moved there; ``diverged``: each side has what the other has
+    not; ``kept``: it cannot move here now; ``refused``: the remote did not take it.
+    """
+
+    ref: str
+    what: What
+    old: Oid | None
+    new: Oid
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What a sync came to; refs that were the same on both sides are not listed."""
+
+    remote: str
+    refs: tuple[Synced, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether both sides have the same now."""
+        return all(one.what in ("fetched", "pushed") for one in self.refs)
+
+
+def sync(doors: Doors, name: str, *, run: RunId | None = None, dry_run: bool = False) -> Report:
+    """Fetches, moves forward what can be, pushes what is ahead, and names what is left.
+
+    Args:
+        doors: The repository.
+        name: The remote.
+        run: Only this run; None: all.
+        dry_run: Fetch only, and say what would move.
+
+    Raises:
+        GitError: the remote cannot be reached.
+    """
+    remote.fetch(doors.repository, name, run=run)
+    sides = _Sides.read(doors, name)
+    plans = [_decide(doors, one, sides) for one in sides.runs() if run is None or one == run]
+    if dry_run:
+        return Report(remote=name, refs=tuple(row for plan in plans for row in plan.rows()))
+    rows = [row for plan in plans for row in _fetch(doors, plan)]
+    rows += _push(doors, name, [plan for plan in plans if plan.there])
+    rows += _notes(doors, name, sides, run)
+    return Report(remote=name, refs=tuple(rows))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sides:
+    """The refs of runs here, and those that the remote has, under the same names."""
+
+    ours: Mapping[str, Oid]
+    theirs: Mapping[str, Oid]
+    gone: frozenset[RunId]
+
+    @classmethod
+    def read(cls, doors: Doors, name: str) -> _Sides:
+        prefixes = (
+            layout.META_PREFIX,
+            layout.HIDDEN_META_PREFIX,
+            layout.RUN_PREFIX,
+            layout.SNAPSHOT_PREFIX,
+            layout.PARALLEL_PREFIX,
+        )
+        refs = doors.refs
+        ours = {ref: oid for one in prefixes for ref, oid in refs.list(one).items()}
+        theirs = {
+            one + ref.removeprefix(layout.tracking_ref(name, one)): oid
+            for one in prefixes
+            for ref, oid in refs.list(layout.tracking_ref(name, one)).items()
+        }
+        for ref in (layout.NOTES_REF, layout.PRUNED_REF):
+            here, there = refs.read(ref), refs.read(layout.tracking_ref(name, ref))
+            ours |= {ref: here} if here is not None else {}
+            theirs |= {ref: there} if there is not None else {}
+        tombs = [side[layout.PRUNED_REF] for side in (ours, theirs) if layout.PRUNED_REF in side]
+        return cls(ours=ours, theirs=theirs, gone=tombstones.pruned(doors.objects, tombs))
+
+    def runs(self) -> list[RunId]:
+        """The runs that either side has, the oldest first; none that was pruned."""
+        found = {layout.run_of(ref) for ref in (*self.ours, *self.theirs)}
+        return sorted(run for run in found if run is not None and run not in self.gone)
+
+    def of(self, run: RunId) -> list[str]:
+        """The refs of a run on either side: its record first, then what rests on it."""
+        branches = (layout.meta_ref(run), layout.meta_ref(run, "hidden"), layout.run_ref(run))
+        below = (layout.snapshot_prefix(run), layout.parallel_prefix(run))
+        known = sorted({*self.ours, *self.theirs})
+        others = [ref for ref in known if ref.startswith(below)]
+        return [ref for ref in branches if ref in self.ours or ref in self.theirs] + others
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """What of one run is to move here and there, and what is left."""
+
+    run: RunId
+    here: tuple[Move, ...] = ()
+    there: tuple[Move, ...] = ()
+    left: tuple[Synced, ...] = ()
+
+    def rows(self) -> Iterator[Synced]:
+        yield from (_row(move, "fetched") for move in self.here)
+        yield from (_row(move, "pushed") for move in self.there)
+        yield from self.left
+
+
+def _row(move: Move, what: What, why: str = "") -> Synced:
+    old = None if move.old == zero(move.old) else move.old
+    return Synced(ref=move.ref, what=what, old=old, new=move.new, why=why)
+
+
+def _decide(doors: Doors, run: RunId, sides: _Sides) -> _Plan:
+    here, there, diverged = [], [], []
+    for ref in sides.of(run):
+        ours, theirs = sides.ours.get(ref), sides.theirs.get(ref)
+        if ours is None:
+            assert theirs is not None
+            here.append(Move(ref, zero(theirs), theirs))
+            continue
+        standing = sending.standing(doors.objects, ours, theirs)
+        if standing == "ahead":
+            there.append(Move(ref, theirs or zero(ours), ours))
+        elif standing == "behind":
+            assert theirs is not None
+            here.append(Move(ref, ours, theirs))
+        elif standing != "same":
+            assert theirs is not None
+            diverged.append(Move(ref, ours, theirs))
+    branches = [*here, *there, *diverged]
+    both_ways = any(map(_is_branch, here)) and any(map(_is_branch, there))
+    if both_ways or any(map(_is_branch, diverged)):
+        # The two branches of a run go together, or not at all.
+        why = "each side has what the other has not"
+        return _Plan(run=run, left=tuple(_row(move, "diverged", why) for move in branches))
+    left = tuple(_row(move, "diverged", "it is another one there") for move in diverged)
+    why = _why_kept(doors, run, here) if any(map(_is_branch, here)) else ""
+    if why:
+        kept = tuple(_row(move, "kept", why) for move in here)
+        return _Plan(run=run, there=tuple(there), left=(*left, *kept))
+    return _Plan(run=run, here=tuple(here), there=tuple(there), left=left)
+
+
+def _is_branch(move: Move) -> bool:
+    return layout.run_of(move.ref) is not None
+
+
+def _why_kept(doors: Doors, run: RunId, moves: Sequence[Move]) -> str:
+    """Why the branches of a run cannot move here now; "" if they can."""
+    token = doors.refs.read(layout.lease_ref(run))
+    holder = lease.holder_of(doors.objects, token) if token is not None else None
+    if holder is not None and lease.is_alive(holder) is not False:
+        return f"process {holder.pid} on {holder.host} drives it"
+    move = _moved_branch(run, moves)
+    for path in _checked_out(doors, run) if move is not None else ():
+        assert move is not None
+        if path != _own_work_tree(doors, run):
+            return f"it is checked out in {path}"
+        return advance.obstacle(path, move.old, move.new)
+    return ""
+
+
+def _moved_branch(run: RunId, moves: Sequence[Move]) -> Move | None:
+    """The move of the run branch, if it is here already."""
+    ref = layout.run_ref(run)
+    return next((one for one in moves if one.ref == ref and one.old != zero(one.old)), None)
+
+
+def _checked_out(doors: Doors, run: RunId) -> list[Path]:
+    trees = worktree.list_work_trees(doors.repository)
+    return [one.path for one in trees if one.branch == layout.run_ref(run) and one.is_there]
+
+
+def _own_work_tree(doors: Doors, run: RunId) -> Path:
+    home = homes.home(doors.repository, doors.repository.top, os.environ)
+    return RunDirectory.of(home, run).worktree.resolve()
+
+
+def _fetch(doors: Doors, plan: _Plan) -> Iterator[Synced]:
+    """Moves what moves here, in one transaction that the lease stands in."""
+    yield from plan.left
+    if not plan.here:
+        return
+    try:
+        held = _lease_line(doors, plan.run)
+        doors.refs.move((*held, *plan.here), message=f"fabro: {plan.run}")
+    except (ConflictError, GitError) as exc:
+        yield from (_row(move, "kept", exc.message) for move in plan.here)
+        return
+    move = _moved_branch(plan.run, plan.here)
+    if move is not None:
+        for path in _checked_out(doors, plan.run):
+            advance.advance(path, move.old, move.new)
+    yield from (_row(move, "fetched") for move in plan.here)
+
+
+def _lease_line(doors: Doors, run: RunId) -> list[Move]:
+    """Holds the transaction back if somebody takes the run meanwhile.
+
+    A run that comes from a remote gets a lease that nobody holds.
+    """
+    token = doors.refs.read(layout.lease_ref(run))
+    if token is not None:
+        return [lease.held_by(run, token)]
+    when = int(datetime.now(UTC).timestamp())
+    free = lease.commit_for(doors.objects, None, None, by=_NOBODY, when=when)
+    return [lease.move_to(run, None, free)]
+
+
+def _push(doors: Doors, name: str, plans: Sequence[_Plan]) -> Iterator[Synced]:
+    """Pushes what is ahead: all runs at once; if that is refused, each by itself."""
+    moves = [move for plan in plans for move in plan.there]
+    done = _sent(doors, name, moves)
+    if done.is_done or len(plans) == 1:
+        yield from _pushed(moves, done)
+        return
+    for plan in plans:
+        yield from _pushed(plan.there, _sent(doors, name, plan.there))
+
+
+def _sent(doors: Doors, name: str, moves: Sequence[Move]) -> Pushed:
+    try:
+        return remote.push(doors.repository, name, moves)
+    except GitError as exc:
+        refs = tuple(remote.RefPushed(move.ref, "refused", exc.message) for move in moves)
+        return Pushed(refs=refs, said=exc.stderr)
+
+
+def _pushed(moves: Iterable[Move], done: Pushed) -> Iterator[Synced]:
+    outcomes = {one.ref: one for one in done.refs}
+    lines = [line.removeprefix("remote: ") for line in done.said.splitlines()]
+    said = next((line for line in lines if "refused" in line and "[" in line), "")
+    for move in moves:
+        outcome = outcomes.get(move.ref)
+        if outcome is not None and outcome.what != "refused":
+            yield _row(move, "pushed")
+            continue
+        why = outcome.reason if outcome is not None else "not sent, as another ref was refused"
+        yield _row(move, "refused", f"{why}: {said}" if said else why)
+
+
+def _notes(doors: Doors, name: str, sides: _Sides, run: RunId | None) -> Iterator[Synced]:
+    """Puts the notes of both sides together: all of theirs here, and there those of these runs."""
+    ours, theirs = sides.ours.get(layout.NOTES_REF), sides.theirs.get(layout.NOTES_REF)
+    try:
+        noted, by = _noted(doors, sides, run)
+        if theirs is not None:
+            yield from _notes_here(doors, ours, theirs, by)
+        if ours is not None:
+            yield from _notes_there(doors, name, (ours, theirs), noted, by)
+    except FabroError as exc:
+        tip = ours or theirs
+        assert tip is not None
+        yield Synced(ref=layout.NOTES_REF, what="kept", old=None, new=tip, why=exc.message)
+
+
+def _noted(doors: Doors, sides: _Sides, run: RunId | None) -> tuple[list[Oid], Identity]:
+    """What can have notes, of the runs that are here, and who made the last of them."""
+    found: list[Oid] = []
+    by = _NOBODY
+    for one in sides.runs():
+        metas = (layout.meta_ref(one), layout.meta_ref(one, "hidden"))
+        meta = next(filter(None, map(doors.refs.read, metas)), None)
+        if meta is not None and (run is None or run == one):
+            tip = doors.refs.read(layout.run_ref(one))
+            found += sending.noted_objects(doors.repository, doors.objects, tip, meta)
+            by = doors.objects.read_commit(meta).author
+    return found, by
+
+
+def _notes_here(doors: Doors, ours: Oid | None, theirs: Oid, by: Identity) -> Iterator[Synced]:
+    objects, refs, when = doors.objects, doors.refs, int(datetime.now(UTC).timestamp())
+    if ours is None or (ours != theirs and objects.is_ancestor(ours, theirs)):
+        made: Oid | None = theirs
+    else:
+        known = notes.all_notes(objects, refs)
+        new = set(notes.notes_at(objects, theirs)) - set(known)
+        made = notes.carried(objects, theirs, ours, new, by=by, when=when) if new else None
+    if made is None or made == ours:
+        return
+    move = Move(layout.NOTES_REF, ours or zero(made), made)
+    refs.move((move,), message="fabro")
+    yield _row(move, "fetched")
+
+
+def _notes_there(
+    doors: Doors, name: str, tips: tuple[Oid, Oid | None], named: Sequence[Oid], by: Identity
+) -> Iterator[Synced]:
+    ours, theirs = tips
+    when = int(datetime.now(UTC).timestamp())
+    made = notes.carried(doors.objects, ours, theirs, named, by=by, when=when)
+    if made is None:
+        return
+    move = Move(layout.NOTES_REF, theirs or zero(made), made)
+    yield from _pushed((move,), _sent(doors, name, (move,)))

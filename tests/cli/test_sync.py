@@ -1,0 +1,323 @@
+"""``git fabro sync``: what moves here, what moves there, and what is named and left."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli.typed import Shell, Typed, process, until
+from tests.conftest import GitRepo
+
+_REFS = ("refs/heads/fabro", "refs/notes", "refs/fabro/checkpoint", "refs/fabro/meta")
+
+
+@pytest.fixture
+def bare(repo: GitRepo, tmp_path: Path) -> GitRepo:
+    """A bare repository that is repo's remote "origin"; main is there."""
+    made = GitRepo(tmp_path / "bare.git")
+    made.path.mkdir()
+    made.git("init", "-q", "--bare", "-b", "main")
+    repo.git("remote", "add", "origin", str(made.path))
+    return made
+
+
+@pytest.fixture
+def run(shell: Shell, repo: GitRepo, bare: GitRepo) -> str:
+    """A run that waits for an answer, and that the remote has."""
+    repo.git("push", "-q", "origin", "main")
+    assert shell("run", "-q", "asks").status == 3
+    assert shell("sync").status == 0
+    return shell.run_id()
+
+
+@pytest.fixture
+def clone(shell: Shell, run: str, bare: GitRepo, tmp_path: Path) -> Shell:
+    """A prompt in another clone."""
+    bare.git("clone", "-q", ".", str(tmp_path / "clone"))
+    return shell.at(tmp_path / "clone")
+
+
+def refs(repo: GitRepo) -> dict[str, str]:
+    listed = repo.git("for-each-ref", "--format=%(refname) %(objectname)", *_REFS)
+    return dict(line.split(" ") for line in listed.splitlines())
+
+
+def branches(repo: GitRepo) -> dict[str, str]:
+    return {ref: oid for ref, oid in refs(repo).items() if not ref.startswith("refs/notes")}
+
+
+def shown(typed: Typed) -> Typed:
+    """With short object names as a word."""
+    return Typed(typed.status, re.sub(r"\b[0-9a-f]{12}\b", "<oid>", typed.out), typed.err)
+
+
+def test_a_run_goes_there_with_its_record_and_notes(
+    shell: Shell, repo: GitRepo, bare: GitRepo
+) -> None:
+    repo.git("push", "-q", "origin", "main")
+    shell("run", "-q", "two")
+
+    first, second = shell("sync"), shell("sync", "origin")
+
+    assert shown(first) == Typed(
+        0,
+        "pushed refs/heads/fabro/meta/<run>: new -> <oid>\n"
+        "pushed refs/heads/fabro/run/<run>: new -> <oid>\n"
+        "pushed refs/notes/fabro: new -> <oid>\n",
+        "",
+    )
+    assert second == Typed(0, "in step with origin\n", "")
+    assert branches(bare) == branches(repo)
+    tip = repo.git("rev-parse", f"fabro/run/{shell.run_id()}")
+    assert bare.git("notes", "--ref=fabro", "show", tip) == repo.git(
+        "notes", "--ref=fabro", "show", tip
+    )
+
+
+def test_a_fresh_clone_reads_a_run_resumes_it_and_sends_it_back(
+    shell: Shell, repo: GitRepo, clone: Shell, run: str
+) -> None:
+    there = GitRepo(clone.folder)
+
+    listed = clone("list", "-a").out
+    log = clone("log", run)
+    refused = clone("resume", "-q", "--auto-approve", run)
+    resumed = clone("resume", "-q", "--auto-approve", "--trust", run)
+    sent = clone("sync")
+    back = shell("sync")
+
+    assert "origin" in listed
+    assert log.status == 0
+    assert (refused.status, resumed.status) == (128, 0)
+    assert "hint: git fabro resume --trust <run>" in refused.err
+    assert (sent.status, back.status) == (0, 0)
+    assert branches(there) == branches(repo)
+    assert shell("list", "-a").out.split("\n")[1].split()[1] == "success"
+    assert repo.git("show", f"fabro/run/{run}:shipped.txt") == "shipped"
+    repo.fsck()
+    there.fsck()
+
+
+@pytest.mark.parametrize("command", ["fork", "rewind"])
+def test_going_back_and_elsewhere_first_makes_the_run_local(
+    clone: Shell, run: str, shell: Shell, repo: GitRepo, command: str
+) -> None:
+    shell("resume", "-q", "--auto-approve", run)
+    shell("sync")
+    there = GitRepo(clone.folder)
+    there.git("fetch", "-q")
+
+    done = clone(command, run, "@1")
+
+    assert done.status == 0
+    assert f"refs/heads/fabro/run/{run}" in refs(there)
+    assert f"refs/heads/fabro/meta/{run}" in refs(there)
+
+
+def test_a_dry_run_only_says_what_would_move(
+    shell: Shell, repo: GitRepo, bare: GitRepo, run: str
+) -> None:
+    shell("resume", "-q", "--auto-approve", run)
+    before = (refs(repo), refs(bare))
+
+    told = shown(shell("sync", "-n"))
+
+    assert told == Typed(
+        0,
+        "would be pushed refs/heads/fabro/meta/<run>: <oid> -> <oid>\n"
+        "would be pushed refs/heads/fabro/run/<run>: <oid> -> <oid>\n",
+        "",
+    )
+    assert (refs(repo), refs(bare)) == before
+
+
+def test_what_diverged_is_named_and_left_on_both_sides(
+    shell: Shell, repo: GitRepo, bare: GitRepo, clone: Shell, run: str
+) -> None:
+    clone("resume", "-q", "--auto-approve", "--trust", run)
+    shell("resume", "-q", "--auto-approve", run)
+    clone("sync")
+    before = (branches(repo), branches(bare))
+
+    told = shell("sync", "--json")
+    plain = shell("sync")
+
+    listed = json.loads(told.out)["refs"]
+    assert (told.status, plain.status) == (1, 1)
+    assert [(one["ref"].split("/")[3], one["what"]) for one in listed if "heads" in one["ref"]] == [
+        ("meta", "diverged"),
+        ("run", "diverged"),
+    ]
+    assert plain.err.startswith("hint: git log --oneline --left-right ")
+    assert (branches(repo), branches(bare)) == before
+
+
+def test_only_one_run_is_synced_if_asked(
+    shell: Shell, repo: GitRepo, bare: GitRepo, run: str
+) -> None:
+    shell("run", "-q", "two")
+    other = shell.run_id()
+    shell("resume", "-q", "--auto-approve", run)
+
+    assert shell("sync", "--run", other).status == 0
+
+    found = refs(bare)
+    assert f"refs/heads/fabro/run/{other}" in found
+    assert found[f"refs/heads/fabro/run/{run}"] != refs(repo)[f"refs/heads/fabro/run/{run}"]
+    notes = bare.git("ls-tree", "-r", "--name-only", "refs/notes/fabro").replace("/", "")
+    assert repo.git("rev-parse", f"fabro/run/{other}") in notes
+    assert repo.git("rev-parse", f"fabro/run/{run}") not in notes
+
+
+def test_a_run_that_is_driven_does_not_move_here(
+    shell: Shell, repo: GitRepo, bare: GitRepo, tmp_path: Path
+) -> None:
+    repo.git("push", "-q", "origin", "main")
+    gate = tmp_path / "gate"
+    gate.mkdir()
+    driver = process(shell.folder, "run", "-q", "held", environment={"GATE": str(gate)})
+    until(lambda: len(refs(repo)) > 1 and _count(repo) > 0, "the first checkpoint")
+    run = shell.run_id()
+    shell("sync")
+    # As if another clone had gone on.
+    for side in ("run", "meta"):
+        ref = f"refs/heads/fabro/{side}/{run}"
+        tree = bare.git("rev-parse", f"{ref}^{{tree}}")
+        bare.git("update-ref", ref, bare.git("commit-tree", "-p", ref, "-m", "theirs", tree))
+    before = branches(repo)
+
+    told = shell("sync")
+
+    assert (told.status, branches(repo)) == (1, before)
+    assert f"process {driver.pid} on " in told.out
+    (gate / "go").touch()
+    driver.communicate()
+
+
+def _count(repo: GitRepo) -> int:
+    runs = [ref for ref in refs(repo) if "/run/" in ref]
+    return int(repo.git("rev-list", "--count", f"main..{runs[0]}")) if runs else 0
+
+
+def test_a_branch_that_is_checked_out_does_not_move_here(
+    shell: Shell, repo: GitRepo, clone: Shell, run: str
+) -> None:
+    clone("resume", "-q", "--auto-approve", "--trust", run)
+    clone("sync")
+    for tree in repo.git("worktree", "list", "--porcelain").split("\n\n")[1:]:
+        repo.git("worktree", "remove", "--force", tree.split("\n")[0].removeprefix("worktree "))
+    repo.git("switch", "-q", f"fabro/run/{run}")
+    before = branches(repo)
+
+    told = shell("sync")
+
+    assert (told.status, branches(repo)) == (1, before)
+    assert f"(it is checked out in {repo.path})" in told.out
+
+
+def test_notes_of_both_sides_come_together_r47(
+    shell: Shell, repo: GitRepo, clone: Shell, run: str
+) -> None:
+    clone("run", "-q", "two")
+    shell("run", "-q", "two")
+    there = GitRepo(clone.folder)
+
+    statuses = [clone("sync").status, shell("sync").status, clone("sync").status]
+
+    assert statuses == [0, 0, 0]
+    noted = [
+        set(one.git("ls-tree", "-r", "--name-only", "refs/notes/fabro").replace("/", "").split())
+        for one in (repo, there)
+    ]
+    assert noted[0] == noted[1]
+    assert branches(repo) == branches(there)
+
+
+def test_hidden_metadata_comes_along(
+    shell: Shell, repo: GitRepo, bare: GitRepo, tmp_path: Path
+) -> None:
+    repo.git("push", "-q", "origin", "main")
+    repo.git("config", "fabro.metaNamespace", "hidden")
+    shell("run", "-q", "asks")
+    run = shell.run_id()
+    shell("sync")
+    bare.git("clone", "-q", ".", str(tmp_path / "clone"))
+    clone = shell.at(tmp_path / "clone")
+
+    resumed = clone("resume", "-q", "--auto-approve", "--trust", run)
+
+    assert resumed.status == 0
+    assert f"refs/fabro/meta/{run}" in refs(GitRepo(clone.folder))
+
+
+def test_a_pruned_run_is_not_brought_back(
+    shell: Shell, repo: GitRepo, bare: GitRepo, run: str
+) -> None:
+    blob = repo.git("hash-object", "-w", "--stdin", stdin=b"pruned 01JKXYZ3F9QW0000000000000A\n")
+    tree = repo.git("mktree", stdin=f"100644 blob {blob}\t{run}\n".encode())
+    repo.git("update-ref", "refs/fabro/pruned", repo.git("commit-tree", "-m", "pruned", tree))
+    for side in ("run", "meta"):
+        bare.git("update-ref", "-d", f"refs/heads/fabro/{side}/{run}")
+
+    assert shell("sync") == Typed(0, "in step with origin\n", "")
+    assert branches(bare) == {}
+
+
+def test_a_refusal_of_the_server_is_told_and_the_others_arrive(
+    shell: Shell, repo: GitRepo, bare: GitRepo
+) -> None:
+    repo.git("push", "-q", "origin", "main")
+    shell("run", "-q", "two")
+    bad = shell.run_id()
+    shell("run", "-q", "two")
+    hook = bare.path / "hooks/pre-receive"
+    hook.write_text(
+        f"#!/bin/sh\ngrep -q {bad} || exit 0\n"
+        "printf 'fabro: refused \\033[1m [link]\\n' >&2; exit 1\n"
+    )
+    hook.chmod(0o755)
+
+    told = shell("sync")
+
+    assert told.status == 1
+    assert "pre-receive hook declined: fabro: refused \\x1b[1m [link]" in told.out
+    assert [ref for ref in branches(bare) if bad in ref] == []
+    assert len(branches(bare)) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("nope",), "fatal: no such remote: nope\nhint: git remote -v\n"),
+        ((), "fatal: there is no remote here\nhint: git remote add origin URL\n"),
+    ],
+)
+def test_without_a_remote_there_is_nothing_to_sync_with(
+    shell: Shell, words: tuple[str, ...], said: str
+) -> None:
+    assert shell("sync", *words) == Typed(128, "", said)
+
+
+def test_a_work_tree_with_changes_stays_as_it_is(
+    shell: Shell, repo: GitRepo, clone: Shell, run: str
+) -> None:
+    clone("resume", "-q", "--auto-approve", "--trust", run)
+    clone("sync")
+    listed = repo.git("worktree", "list", "--porcelain", "-z").split("\0")
+    [path] = [line.removeprefix("worktree ") for line in listed if line.endswith("/worktree")]
+    mine = Path(path) / "mine.txt"
+    mine.write_text("mine\n")
+    before = branches(repo)
+
+    kept = shell("sync")
+    mine.unlink()
+    moved = shell("sync")
+
+    assert (kept.status, moved.status) == (1, 0)
+    assert "(its work tree has changes: " in kept.out
+    assert before != branches(repo)
+    assert (Path(path) / "shipped.txt").read_text() == "shipped\n"
+    assert GitRepo(Path(path)).git("status", "--porcelain") == ""
