@@ -6,11 +6,12 @@ import argparse
 import json
 import sys
 
-from tests.bench import engine, metadata, parse, snapshot, timeline
+from tests.bench import engine, hooks, metadata, parse, snapshot, timeline
 from tests.bench.pairs import Row
 
 BENCHES = {
     "engine": engine.measure,
+    "hooks": hooks.measure,
     "metadata": metadata.measure,
     "parse": parse.measure,
     "snapshot": snapshot.measure,
