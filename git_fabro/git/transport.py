@@ -63,7 +63,7 @@ def talk(
                 status = process.wait(timeout_s)
             except subprocess.TimeoutExpired:
                 raise GitError(
-                    f"no answer within {timeout_s:g} s: {shown(remote)}",
+                    f"no answer within {round(timeout_s or 0, 1):g} s: {shown(remote)}",
                     argv=("git", *args),
                     hint="git config fabro.pushTimeout SECONDS",
                 ) from None
