@@ -119,12 +119,25 @@ def _send(doors: Doors, target: Target, runs: Sequence[RunId], taken: set[str]) 
             say(f"{target.name} has no branch yet, so the record waits: git fabro sync")
             return
         metas = [move for run in runs for move in _meta(doors, run, has, taken)]
-        noted = _notes(doors, target, runs, has) if layout.NOTES_REF not in taken else None
-        done = _push(doors, target, metas, noted)
-        if done is None or not any(one.reason == "stale info" for one in done.refs):
+        if not _is_outrun(_push(doors, Sending(target, runs, has, metas), taken)):
             return
     say(f"warning: others push to {target.name} at the same time; the record waits")
     say("hint: git fabro sync")
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """What is to go where: the runs, what the remote has, and the moves of metadata branches."""
+
+    target: Target
+    runs: Sequence[RunId]
+    has: Mapping[str, Oid]
+    metas: Sequence[Move]
+
+
+def _is_outrun(done: Pushed) -> bool:
+    """Whether another push was faster."""
+    return any(one.reason == "stale info" for one in done.refs)
 
 
 def _asked(runs: Sequence[RunId]) -> list[str]:
@@ -147,51 +160,72 @@ def _meta(doors: Doors, run: RunId, has: Mapping[str, Oid], taken: set[str]) -> 
             say(f"hint: git fabro sync --run {run}")
 
 
-def _notes(
-    doors: Doors, target: Target, runs: Sequence[RunId], has: Mapping[str, Oid]
-) -> Move | None:
-    """The notes of these runs on top of those that the remote has; None where it has them."""
-    ours, theirs = doors.refs.read(layout.NOTES_REF), has.get(layout.NOTES_REF)
+def _push(doors: Doors, what: Sending, taken: set[str]) -> Pushed:
+    """Sends all of it; where the remote refuses, with fewer notes, and then with none.
+
+    Some take no notes on commits that they do not have yet, as those that are about to be pushed.
+    """
+    target, metas = what.target, list(what.metas)
+    noted = [] if layout.NOTES_REF in taken else _notes(doors, what, is_pushed=False)
+    done = _attempt(doors, target, [*metas, *noted])
+    if done.is_done or _is_outrun(done) or not noted:
+        return _told(target, done)
+    fewer = _notes(doors, what, is_pushed=True)
+    if fewer and fewer != noted:
+        again = _attempt(doors, target, [*metas, *fewer])
+        if again.is_done or _is_outrun(again):
+            return again
+    if not metas:
+        return _told(target, done)
+    bare = _attempt(doors, target, metas)
+    if bare.is_done:
+        say(f"{target.name} does not take the notes now; git fabro sync sends them later")
+    return _told(target, bare)
+
+
+def _attempt(doors: Doors, target: Target, moves: Sequence[Move]) -> Pushed:
+    return remote.push(doors.repository, target.address, moves, timeout_s=target.left_s)
+
+
+def _told(target: Target, done: Pushed) -> Pushed:
+    """The same, once a refusal has been said."""
+    if not done.is_done and not _is_outrun(done):
+        say(f"warning: {target.name} refuses the record: {done.why}")
+        for line in done.said.splitlines():
+            if line.startswith("remote: "):
+                say(line)
+    return done
+
+
+def _notes(doors: Doors, what: Sending, *, is_pushed: bool) -> list[Move]:
+    """The notes of these runs on top of those that the remote has; none where it has them.
+
+    ``is_pushed``: only those on commits that the remote has, or gets with its metadata branches.
+    """
+    ours, theirs = doors.refs.read(layout.NOTES_REF), what.has.get(layout.NOTES_REF)
     if ours is None:
-        return None
+        return []
     if theirs is not None and not doors.objects.exists(theirs):
-        remote.fetch_ref(doors.repository, target.address, layout.NOTES_REF, target.left_s)
+        remote.fetch_ref(
+            doors.repository, what.target.address, layout.NOTES_REF, what.target.left_s
+        )
     named: list[Oid] = []
     by = None
-    for run in runs:
-        run_tip = doors.refs.read(layout.run_ref(run))
+    for run in what.runs:
+        ref = layout.run_ref(run)
+        run_tip = what.has.get(ref) if is_pushed else doors.refs.read(ref)
+        if run_tip is not None and not doors.objects.exists(run_tip):
+            run_tip = None
         metas = (layout.meta_ref(run), layout.meta_ref(run, "hidden"))
         meta = next(filter(None, map(doors.refs.read, metas)), None)
         if meta is not None:
             named += sending.noted_objects(doors.repository, doors.objects, run_tip, meta)
             by = doors.objects.read_commit(meta).author
     if by is None:
-        return None
+        return []
     when = int(datetime.now(UTC).timestamp())
     made = notes.carried(doors.objects, ours, theirs, named, by=by, when=when)
-    return None if made is None else Move(layout.NOTES_REF, theirs or zero(made), made)
-
-
-def _push(doors: Doors, target: Target, metas: Sequence[Move], noted: Move | None) -> Pushed | None:
-    """Sends all of it; where the remote does not take the notes, the rest."""
-    moves = [*metas, *([noted] if noted is not None else [])]
-    if not moves:
-        return None
-    done = remote.push(doors.repository, target.address, moves, timeout_s=target.left_s)
-    stale = any(one.reason == "stale info" for one in done.refs)
-    if done.is_done or stale:
-        return done
-    if noted is not None and metas:
-        again = remote.push(doors.repository, target.address, metas, timeout_s=target.left_s)
-        if again.is_done:
-            # Some take no notes on commits that they do not have yet, some take none at all.
-            say(f"{target.name} does not take the notes now; git fabro sync sends them later")
-            return again
-    say(f"warning: {target.name} refuses the record: {done.why}")
-    for line in done.said.splitlines():
-        if line.startswith("remote: "):
-            say(line)
-    return None
+    return [] if made is None else [Move(layout.NOTES_REF, theirs or zero(made), made)]
 
 
 if __name__ == "__main__":
