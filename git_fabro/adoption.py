@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from git_fabro import lease
 from git_fabro.checkpoint import layout
+from git_fabro.checkpoint.message import notes_by_hand
 from git_fabro.checkpoint.model import Move, Oid
-from git_fabro.checkpoint.note import notes_by_hand
 from git_fabro.doors import Tip, WorkTree
 from git_fabro.errors import ConflictError, FabroError, GitError
 from git_fabro.store import RunLog

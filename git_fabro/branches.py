@@ -14,7 +14,7 @@ from git_fabro.checkpoint.model import Oid, RunId
 from git_fabro.git.discover import Repository, open_repository
 from git_fabro.git.objects import Objects, open_objects
 from git_fabro.git.refs import Refs
-from git_fabro.git.remote import names as remote_names
+from git_fabro.git.remotes import names as remote_names
 
 LOCAL = "local"
 

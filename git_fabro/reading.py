@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from git_fabro import journal
 from git_fabro.branches import Source
-from git_fabro.checkpoint import codec, layout, message
-from git_fabro.checkpoint.model import Commit, Oid, RunId
+from git_fabro.checkpoint import codec, layout
+from git_fabro.checkpoint.model import Oid, RunId
+from git_fabro.course import Course as Course
+from git_fabro.course import Tips as Tips
+from git_fabro.course import base_of as base_of
+from git_fabro.course import course_of as course_of
+from git_fabro.course import named_by_hand as named_by_hand
+from git_fabro.course import ordinals_by_hand as ordinals_by_hand
+from git_fabro.course import tips_of as tips_of
 from git_fabro.doors import Doors
 from git_fabro.errors import MissingObjectError, NotFoundError, RecordError
 from git_fabro.journal import Entry
@@ -17,36 +23,6 @@ from git_fabro.rundir import RunDirectory
 from git_fabro.workflow import engine
 from git_fabro.workflow.records import Record
 from git_fabro.workflow.state import RunState
-
-_LONGEST_WALK = 10_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tips:
-    """Where the refs of a run stand; None where there is no such ref."""
-
-    run: RunId
-    run_tip: Oid | None
-    meta_tip: Oid | None
-    lease: Oid | None
-    namespace: layout.Namespace
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
-    """How the metadata tip stands to the run tip (the manual, "The invariant").
-
-    ``meta`` is the meta commit to read. ``verdict`` is ``on`` course, ``forward`` (the ref is
-    behind the run tip's meta commit) or ``back`` (a checkpoint follows: an interrupted rewind).
-    ``unrecorded`` are commits by hand above the last one that a meta commit knows, oldest first;
-    ``ordinal`` counts the checkpoints below them.
-    """
-
-    meta: Oid
-    verdict: Literal["on", "forward", "back"]
-    ordinal: int
-    recorded_tip: Oid | None
-    unrecorded: tuple[Oid, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,19 +53,6 @@ def runs(doors: Doors) -> list[RunId]:
     prefixes = (layout.RUN_PREFIX, layout.META_PREFIX, layout.HIDDEN_META_PREFIX)
     found = {name.removeprefix(p) for p in prefixes for name in doors.refs.list(p)}
     return sorted(RunId(name) for name in found if layout.is_run_id(name))
-
-
-def tips_of(doors: Doors, run: RunId) -> Tips:
-    """Where a run's refs stand now."""
-    heads = doors.refs.read(layout.meta_ref(run, "heads"))
-    hidden = None if heads else doors.refs.read(layout.meta_ref(run, "hidden"))
-    return Tips(
-        run=run,
-        run_tip=doors.refs.read(layout.run_ref(run)),
-        meta_tip=heads or hidden,
-        lease=doors.refs.read(layout.lease_ref(run)),
-        namespace="hidden" if hidden else "heads",
-    )
 
 
 def state_now(doors: Doors | None, run: RunId, directory: RunDirectory) -> RunState:
@@ -152,140 +115,6 @@ def _counted(
     if numbers != list(range(sealed_seq + 1, sealed_seq + 1 + len(numbers))):
         return (), bool(above)
     return tuple(counted), len(counted) != len(above)
-
-
-def course_of(doors: Doors, tips: Tips) -> Course:
-    """How the metadata tip stands to the run tip.
-
-    Raises:
-        RecordError: neither is reachable from the other.
-    """
-    assert tips.meta_tip is not None
-    if tips.run_tip is None:
-        return Course(meta=tips.meta_tip, verdict="on", ordinal=0, recorded_tip=None)
-    unrecorded: list[Oid] = []
-    named = _named_commits(doors, tips)
-    tip: Oid | None = tips.run_tip
-    while tip is not None and len(unrecorded) < _LONGEST_WALK:
-        found = _link(doors, tips, tip, named)
-        if found is not None:
-            meta, verdict, ordinal = found
-            return Course(
-                meta=meta,
-                verdict=verdict,
-                ordinal=ordinal,
-                recorded_tip=tip,
-                unrecorded=tuple(reversed(unrecorded)),
-            )
-        unrecorded.append(tip)
-        parents = doors.objects.parents(tip)
-        tip = parents[0] if parents else None
-    return _before_the_first(doors, tips, unrecorded)
-
-
-def _before_the_first(doors: Doors, tips: Tips, unrecorded: list[Oid]) -> Course:
-    """No checkpoint yet: what lies above the base was committed by hand."""
-    assert tips.meta_tip is not None
-    base = base_of(doors, tips.meta_tip)
-    above = unrecorded[: unrecorded.index(base)] if base in unrecorded else []
-    first = tips.meta_tip
-    for step, commit in doors.objects.walk(tips.meta_tip):
-        if _is_checkpoint(commit):
-            first = commit.parents[0] if commit.parents else step
-    return Course(
-        meta=first,
-        verdict="on" if first == tips.meta_tip else "back",
-        ordinal=0,
-        recorded_tip=base,
-        unrecorded=tuple(reversed(above)),
-    )
-
-
-def base_of(doors: Doors, meta: Oid) -> Oid | None:
-    """The commit at which the run branch began, as start.json says."""
-    data = doors.objects.blob_at(meta, layout.START_JSON)
-    value = codec.parse_json(data, layout.START_JSON) if data else {}
-    base = value.get("base_sha") if isinstance(value, dict) else None
-    return Oid(base) if isinstance(base, str) else None
-
-
-Link = tuple[Oid, Literal["on", "forward", "back"], int]
-
-
-def _link(
-    doors: Doors, tips: Tips, commit: Oid, named: dict[Oid, tuple[Oid, int, bool]]
-) -> Link | None:
-    """The meta commit of a run commit: the one that names it, else the one its trailer names."""
-    assert tips.meta_tip is not None
-    if commit in named:
-        meta, ordinal, followed = named[commit]
-        return meta if followed else tips.meta_tip, "back" if followed else "on", ordinal
-    said = message.parse_checkpoint_message(doors.objects.read_commit(commit).message)
-    if said is None or said.branch is not None:
-        return None
-    meta = Oid(said.checkpoint)
-    followed = False
-    for step in doors.objects.history(tips.meta_tip, limit=_LONGEST_WALK):
-        if step == meta:
-            verdict: Literal["on", "back"] = "back" if followed else "on"
-            return (meta if followed else tips.meta_tip), verdict, said.ordinal or 0
-        followed = followed or _follows(doors, tips.run_tip, doors.objects.read_commit(step))
-    if doors.objects.exists(meta) and doors.objects.is_ancestor(tips.meta_tip, meta):
-        return meta, "forward", said.ordinal or 0
-    return None
-
-
-def _is_checkpoint(commit: Commit) -> bool:
-    return commit.subject.startswith(("checkpoint ", "commit "))
-
-
-def _follows(doors: Doors, run_tip: Oid | None, commit: Commit) -> bool:
-    """Whether a meta commit is of a checkpoint that does not lie below the run tip.
-
-    One that names a commit below it was made later for another reason: that commit was rewritten.
-    """
-    if not commit.subject.startswith("commit "):
-        return _is_checkpoint(commit)
-    named = message.trailers_of(commit.message).get(layout.TRAILER_COMMIT)
-    if named is None or run_tip is None or not doors.objects.exists(Oid(named)):
-        return True
-    return not doors.objects.is_ancestor(Oid(named), run_tip)
-
-
-def _named_commits(doors: Doors, tips: Tips) -> dict[Oid, tuple[Oid, int, bool]]:
-    """Commits by hand that meta commits name: meta commit, ordinal, whether a checkpoint follows.
-
-    Looks as far back as the last checkpoint of a node, which is where a run tip can be.
-    """
-    assert tips.meta_tip is not None
-    found: dict[Oid, tuple[Oid, int, bool]] = {}
-    followed = False
-    for step in doors.objects.history(tips.meta_tip, limit=_LONGEST_WALK):
-        commit = doors.objects.read_commit(step)
-        if commit.subject.startswith("checkpoint "):
-            break
-        trailers = message.trailers_of(commit.message)
-        if layout.TRAILER_COMMIT in trailers:
-            ordinal = int(trailers.get(layout.TRAILER_ORDINAL, "0") or 0)
-            found.setdefault(Oid(trailers[layout.TRAILER_COMMIT]), (step, ordinal, followed))
-            followed = followed or _follows(doors, tips.run_tip, commit)
-    return found
-
-
-def named_by_hand(doors: Doors, meta_tip: Oid) -> dict[Oid, Oid]:
-    """All commits made by hand that the chain names, and the meta commits that name them."""
-    return {named: meta for named, (meta, _) in ordinals_by_hand(doors, meta_tip).items()}
-
-
-def ordinals_by_hand(doors: Doors, meta_tip: Oid) -> dict[Oid, tuple[Oid, int]]:
-    """The same, each meta commit with the ordinal that it gives the commit."""
-    found: dict[Oid, tuple[Oid, int]] = {}
-    for meta, commit in doors.objects.walk(meta_tip):
-        trailers = message.trailers_of(commit.message)
-        if layout.TRAILER_COMMIT in trailers:
-            ordinal = int(trailers.get(layout.TRAILER_ORDINAL, "0") or 0)
-            found.setdefault(Oid(trailers[layout.TRAILER_COMMIT]), (meta, ordinal))
-    return found
 
 
 def state_at(doors: Doors | Source, meta: Oid) -> RunState:

@@ -6,7 +6,6 @@ Source: git-fabro-format(5), "Records" and "State".
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 import typing
 from collections.abc import Mapping
@@ -15,13 +14,15 @@ from itertools import pairwise
 from typing import Any
 
 from git_fabro.checkpoint import layout, shape
+from git_fabro.checkpoint.canonical import canonical as canonical
+from git_fabro.checkpoint.canonical import document as document
+from git_fabro.checkpoint.canonical import parse_json as parse_json
 from git_fabro.errors import RecordError
 from git_fabro.workflow import records
 from git_fabro.workflow.records import Record, Unknown
 from git_fabro.workflow.state import (
     EVENT_CONTRACT,
     Branch,
-    Json,
     Line,
     Outcome,
     Position,
@@ -29,79 +30,8 @@ from git_fabro.workflow.state import (
 )
 
 LINE_LIMIT_BYTES = 4 * 1024 * 1024
-_DEPTH_LIMIT = 200
 _AT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\Z")
 _KINDS: Mapping[str, Any] = {kind.kind: kind for kind in typing.get_args(records.Known)}
-_SURROGATES = re.compile("[\ud800-\udfff]")
-
-
-# JSON ----------------------------------------------------------------------------------------
-
-
-def canonical(value: Json) -> bytes:
-    """Canonical JSON without a line feed: sorted keys, no blanks, UTF-8 (git-fabro-format(5)).
-
-    Raises:
-        RecordError: the value holds NaN or an infinity, or is nested too deeply.
-    """
-    try:
-        text = json.dumps(
-            value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False
-        )
-    except (ValueError, RecursionError, TypeError) as exc:
-        raise RecordError(f"value has no canonical form: {exc}") from exc
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text).encode()
-
-
-def parse_json(data: bytes, where: str) -> Any:
-    """A JSON value; a key twice in one object, NaN and deep nesting are refused.
-
-    Raises:
-        RecordError: the data is no such JSON.
-    """
-    try:
-        text = data.decode()
-        _check_depth(text, where)
-        return json.loads(text, object_pairs_hook=_unique(where), parse_constant=_refuse(where))
-    except (ValueError, RecursionError) as exc:
-        raise RecordError(f"{where}: not JSON: {exc}") from exc
-
-
-def _check_depth(text: str, where: str) -> None:
-    """Refuses nesting that would exhaust the stack of the parser, before it starts."""
-    if text.count("[") + text.count("{") <= _DEPTH_LIMIT:
-        return
-    depth = 0
-    for match in re.finditer(r'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', text):
-        mark = match[0][0]
-        depth += 1 if mark in "[{" else -1 if mark in "]}" else 0
-        if depth > _DEPTH_LIMIT:
-            raise RecordError(f"{where}: nested more than {_DEPTH_LIMIT} deep")
-
-
-def _unique(where: str) -> Any:
-    def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
-            raise RecordError(f"{where}: a key stands twice in one object")
-        return found
-
-    return build
-
-
-def _refuse(where: str) -> Any:
-    def refuse(name: str) -> Any:
-        raise RecordError(f"{where}: {name} is no JSON")
-
-    return refuse
-
-
-def document(value: Json) -> bytes:
-    """Canonical JSON as a file: one line and its line feed."""
-    return canonical(value) + b"\n"
 
 
 def record_to_json(record: Record) -> dict[str, Any]:

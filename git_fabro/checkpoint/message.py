@@ -114,3 +114,11 @@ def meta_message(
             (layout.TRAILER_ORDINAL, ordinal),
         ),
     )
+
+
+def notes_by_hand(run: str, commit: str, meta: str) -> dict[str, str]:
+    """The notes of a checkpoint made by hand: on the commit for people, on its meta commit the way
+    back.
+    """
+    block = f"{layout.TRAILER_RUN}: {run}\n{layout.TRAILER_CHECKPOINT}: {meta}\n"
+    return {commit: f"made by hand\n\n{block}", meta: f"{layout.TRAILER_COMMIT}: {commit}\n"}

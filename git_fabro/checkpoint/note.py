@@ -35,9 +35,3 @@ def notes_of(run: str, record: Record, commit: str, meta: str) -> dict[str, str]
     block = "".join(f"{key}: {value}\n" for key, value in trailers if value is not None)
     text = "\n".join(lines)
     return {commit: f"{text}\n\n{block}", meta: f"{layout.TRAILER_COMMIT}: {commit}\n"}
-
-
-def notes_by_hand(run: str, commit: str, meta: str) -> dict[str, str]:
-    """The notes of a checkpoint that somebody committed by hand, as above."""
-    block = f"{layout.TRAILER_RUN}: {run}\n{layout.TRAILER_CHECKPOINT}: {meta}\n"
-    return {commit: f"made by hand\n\n{block}", meta: f"{layout.TRAILER_COMMIT}: {commit}\n"}

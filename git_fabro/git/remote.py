@@ -1,4 +1,4 @@
-"""Remotes: which one is meant, what it has, fetching from it and pushing to it.
+"""Remotes: what one has, fetching from it and pushing to it.
 
 No local ref moves here but tracking refs. A push names each ref with the value that it replaces,
 and so can lose nothing that was not looked at; what may be replaced is decided by the caller.
@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from git_fabro.checkpoint import layout
 from git_fabro.checkpoint.model import Move, Oid, RunId, parse_oid, zero
-from git_fabro.errors import GitError, NotFoundError, RequestError
+from git_fabro.errors import GitError
 from git_fabro.git import transport
 from git_fabro.git.discover import Repository
 from git_fabro.git.program import Finished
+from git_fabro.git.remotes import choose as choose
+from git_fabro.git.remotes import known
+from git_fabro.git.remotes import names as names
 
 What = Literal["moved", "made", "deleted", "same", "refused"]
 
@@ -77,51 +80,6 @@ class Pushed:
         refused = [one for one in self.refs if one.what == "refused"]
         causes = [one for one in refused if "atomic" not in one.reason] or refused
         return f"{causes[0].reason or 'refused'}: {causes[0].ref}" if causes else ""
-
-
-def names(repo: Repository) -> list[str]:
-    """The names of the remotes, the default one first.
-
-    That is ``fabro.remote``, the current branch's, ``origin``; then the others by name.
-    """
-    known = _known(repo)
-    first = [name for name in _firsts(repo) if name in known]
-    return list(dict.fromkeys([*first, *known]))
-
-
-def choose(repo: Repository, named: str | None = None) -> str:
-    """The remote that is meant: the named one, else ``fabro.remote``, the branch's, ``origin``.
-
-    Raises:
-        NotFoundError: there is no such remote, or none at all.
-        RequestError: there are several, and none of them is the default.
-    """
-    known = _known(repo)
-    named = named or repo.config("fabro.remote")
-    if named is not None:
-        if named not in known:
-            raise NotFoundError(f"no such remote: {transport.shown(named)}", hint="git remote -v")
-        return named
-    if not known:
-        raise NotFoundError("there is no remote here", hint="git remote add origin URL")
-    first = [name for name in _firsts(repo) if name in known]
-    if not first and len(known) > 1:
-        raise RequestError(
-            f"which remote is meant: {', '.join(known)}", hint="git config fabro.remote NAME"
-        )
-    return (first or known)[0]
-
-
-def _known(repo: Repository) -> list[str]:
-    keys = (key.split(".", 1)[1] for key in repo.settings if key.startswith("remote."))
-    return sorted({key.rpartition(".")[0] for key in keys if "." in key})
-
-
-def _firsts(repo: Repository) -> Iterator[str | None]:
-    branch = (repo.head or "").removeprefix(layout.HEADS)
-    yield repo.config("fabro.remote")
-    yield repo.config(f"branch.{branch}.remote") if branch else None
-    yield "origin"
 
 
 def fetch(
@@ -222,7 +180,7 @@ def _push(
     timeout_s: float | None,
 ) -> Finished:
     settings = ["-c", "push.pushOption="]
-    if remote in _known(repo):
+    if remote in known(repo):
         settings += ["-c", f"remote.{remote}.mirror=false"]
     how = ["--atomic"] if len(moves) > 1 else []
     how += [f"--push-option={option}" for option in options]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from git_fabro.workflow import fold, routing
 from git_fabro.workflow.graph import (
@@ -20,6 +20,9 @@ from git_fabro.workflow.graph import (
 )
 from git_fabro.workflow.records import AttemptFailed, Counted, Next, NodeFinished
 from git_fabro.workflow.routing import ON_FAILURE, Route
+from git_fabro.workflow.stamps import moment as moment
+from git_fabro.workflow.stamps import stamp as stamp
+from git_fabro.workflow.stamps import stamp_of as stamp_of
 from git_fabro.workflow.state import (
     CANCELLED,
     DETERMINISTIC,
@@ -345,18 +348,3 @@ def _ordinal(number: int) -> str:
     if number % 100 in (11, 12, 13):
         return f"{number}th"
     return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th') }"
-
-
-def stamp(when: datetime) -> str:
-    """A time as records hold it: RFC 3339, UTC, milliseconds, 24 characters."""
-    return when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{when.microsecond // 1000:03d}Z"
-
-
-def moment(text: str) -> datetime:
-    """The time that a stamp says."""
-    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
-
-
-def stamp_of(when: int) -> str:
-    """The stamp of a time in whole seconds since the epoch."""
-    return stamp(datetime.fromtimestamp(when, UTC))

@@ -22,14 +22,6 @@ from git_fabro.rundir import RunDirectory
 Numbered = tuple[Oid, int]  # a commit, and its ordinal
 
 
-def run_here(doors: Doors) -> RunId | None:
-    """The run whose branch is checked out here; None for any other branch."""
-    head = doors.repository.head
-    if head is None or not head.startswith(layout.RUN_PREFIX):
-        return None
-    return layout.run_of(head)
-
-
 def record(doors: Doors, run: RunId) -> tuple[Oid, ...]:
     """Makes checkpoints of the commits by hand above the last one; which, the oldest first.
 

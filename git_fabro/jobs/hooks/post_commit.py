@@ -5,9 +5,9 @@ Source: githooks(5), post-commit
 
 from __future__ import annotations
 
-from git_fabro.doors import Doors
+from git_fabro import handmade
+from git_fabro.branches import Source
 from git_fabro.git.discover import in_progress
-from git_fabro.jobs.hooks import byhand
 from git_fabro.jobs.hooks.speaking import never_failing
 
 
@@ -17,11 +17,19 @@ def main() -> int:
 
 
 def _record() -> None:
-    doors = Doors.open()
-    run = byhand.run_here(doors)
+    source = Source.open()
+    run = handmade.run_here(source.repository)
     # A rebase or a series of picks tells of its commits once, when it is done.
-    if run is not None and in_progress(doors.repository) is None:
-        byhand.record(doors, run)
+    if run is None or in_progress(source.repository) is not None:
+        return
+    if handmade.record(source, run):
+        return
+    # Imported here: 100 ms that a commit on a run that is at rest does not pay.
+    from git_fabro.doors import Doors
+    from git_fabro.jobs.hooks import byhand
+
+    doors = Doors(repository=source.repository, objects=source.objects, refs=source.refs)
+    byhand.record(doors, run)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 
+from git_fabro import handmade
 from git_fabro.checkpoint.model import Oid, parse_oid
 from git_fabro.doors import Doors
 from git_fabro.jobs.hooks import byhand
@@ -23,7 +24,7 @@ def main() -> int:
 
 def _record() -> None:
     doors = Doors.open()
-    run = byhand.run_here(doors)
+    run = handmade.run_here(doors.repository)
     pairs = tuple(parse(sys.stdin.buffer))
     if run is not None and pairs:
         byhand.remap(doors, run, pairs)
