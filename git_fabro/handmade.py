@@ -44,10 +44,14 @@ def run_here(repository: Repository) -> RunId | None:
 def record(source: Source, run: RunId) -> bool:
     """Names the commits by hand above the last checkpoint; False: that is not so simple here.
 
+    While a process drives the run nothing is to be done: it names them itself.
+
     Raises:
         RecordError: what is stored does not parse.
     """
     tips = course.tips_of(source, run)
+    if _is_driven(source, tips):
+        return True
     if not _is_simple(source, tips):
         return False
     seen = course.course_of(source, tips)
@@ -60,6 +64,11 @@ def record(source: Source, run: RunId) -> bool:
         # Somebody was faster, or git says no: the long way finds out which, and says it.
         return False
     return True
+
+
+def _is_driven(source: Source, tips: Tips) -> bool:
+    holder = lease.holder_of(source.objects, tips.lease) if tips.lease is not None else None
+    return holder is not None and lease.is_alive(holder) is True
 
 
 def _is_simple(source: Source, tips: Tips) -> bool:

@@ -28,6 +28,9 @@ def _record() -> None:
     pairs = tuple(parse(sys.stdin.buffer))
     if run is not None and pairs:
         byhand.remap(doors, run, pairs)
+    elif run is not None:
+        # A hook manager kept the lines to itself: what has no record yet gets one.
+        byhand.record(doors, run)
 
 
 def parse(lines: Iterable[bytes]) -> Iterator[tuple[Oid, Oid]]:

@@ -56,7 +56,27 @@ class Target:
 def main(argv: Sequence[str] | None = None) -> int:
     """Sends the record of what standard input tells of; always 0."""
     words = sys.argv[1:] if argv is None else list(argv)
+    told = from_pre_commit(os.environ)
+    if told is not None:
+        return never_failing(lambda: _hook(told[0], told[1]))
     return never_failing(lambda: _hook(words, tuple(parse(sys.stdin.buffer))))
+
+
+def from_pre_commit(
+    environment: Mapping[str, str],
+) -> tuple[list[str], tuple[Pushing, ...]] | None:
+    """What pre-commit tells the hooks that it runs, as it keeps git's lines to itself.
+
+    The remote's name and address, and one ref; None where pre-commit does not run.
+    Source: pre-commit, "pre-push", the variables PRE_COMMIT_*.
+    """
+    name, new = environment.get("PRE_COMMIT_REMOTE_NAME"), environment.get("PRE_COMMIT_TO_REF")
+    if name is None or new is None:
+        return None
+    ref = environment.get("PRE_COMMIT_REMOTE_BRANCH", "")
+    tip = parse_oid(new)
+    url = environment.get("PRE_COMMIT_REMOTE_URL", name)
+    return [name, url], (Pushing(tip, ref, zero(tip)),)
 
 
 def parse(lines: Iterable[bytes]) -> Iterator[Pushing]:
