@@ -5,7 +5,7 @@ Fabro's runs count as ours do, and so do those of its former name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
