@@ -269,8 +269,8 @@ def test_our_own_ssh_asks_nobody(
     script(
         folder / "ssh",
         'test "$1" = -G && exit 0\n'
-        'echo "fatal: $* $GIT_TERMINAL_PROMPT $SSH_ASKPASS" >&2\n'
-        "(: </dev/tty) 2>&1 || echo no terminal >&2; exit 1\n",
+        "(: </dev/tty) 2>/dev/null || echo no terminal >&2\n"
+        'echo "fatal: $* $GIT_TERMINAL_PROMPT $SSH_ASKPASS" >&2; exit 1\n',
     )
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     repo.git("remote", "add", "origin", "ssh://me@example.invalid/x")
