@@ -129,3 +129,69 @@ def test_while_somebody_drives_the_run_nothing_is_written(repo: GitRepo, run: Ru
 
     assert handmade.record(Source.open(repo.path), run)
     assert repo.git("for-each-ref") == before
+
+
+def test_metadata_that_is_behind_is_left_to_the_long_way(
+    shell: Shell, repo: GitRepo, run: RunId
+) -> None:
+    repo.git("switch", "-q", "main")
+    shell("resume", "-q", "--auto-approve", run)
+    repo.git("switch", "-q", f"fabro/run/{run}")
+    # As a process leaves it that dies between the two refs.
+    named = repo.git("log", "-1", "--format=%(trailers:key=Fabro-Checkpoint,valueonly)").strip()
+    repo.git("update-ref", f"refs/heads/fabro/meta/{run}", f"{named}~1")
+    commit = repo.commit({"a": "1\n"})
+
+    assert not handmade.record(Source.open(repo.path), run)
+    with_doors = Doors.open(repo.path)
+    made = byhand.record(with_doors, run)
+    with_doors.close()
+
+    assert made == (commit,)
+    assert repo.git("rev-parse", f"fabro/meta/{run}~1") == named
+
+
+def test_the_long_way_keeps_what_an_amended_checkpoint_had_recorded(
+    shell: Shell, repo: GitRepo, run: RunId
+) -> None:
+    repo.git("switch", "-q", "main")
+    shell("resume", "-q", "--auto-approve", run)
+    repo.git("switch", "-q", f"fabro/run/{run}")
+    repo.commit({"by-hand": "1\n"})
+    assert handmade.record(Source.open(repo.path), run)
+    before = repo.git("rev-parse", f"fabro/meta/{run}")
+    repo.git("commit", "-q", "--amend", "--allow-empty", "-m", "mine now")
+    with_doors = Doors.open(repo.path)
+
+    made = byhand.record(with_doors, run)
+
+    with_doors.close()
+    assert made == (repo.git("rev-parse", "HEAD"),)
+    assert repo.git("rev-parse", f"fabro/meta/{run}~1") == before
+
+
+def test_commits_that_were_rebased_below_a_checkpoint_leave_the_run_on_course(
+    shell: Shell, repo: GitRepo, run: RunId
+) -> None:
+    old = repo.commit({"by-hand": "1\n"})
+    assert handmade.record(Source.open(repo.path), run)
+    repo.git("switch", "-q", "main")
+    shell("resume", "-q", "--auto-approve", run)
+    repo.commit({"elsewhere": "1\n"})
+    pairs = _rebased(repo, f"fabro/run/{run}")
+    with_doors = Doors.open(repo.path)
+
+    made = byhand.remap(with_doors, run, pairs)
+
+    course = reading.course_of(with_doors, reading.tips_of(with_doors, run))
+    with_doors.close()
+    assert made == (dict(pairs)[Oid(old)],)
+    assert (course.verdict, course.unrecorded) == ("on", ())
+
+
+def _rebased(repo: GitRepo, branch: str) -> list[tuple[Oid, Oid]]:
+    """Rebases a branch onto main; old and new commits, the oldest first."""
+    old = repo.git("rev-list", "--reverse", f"main..{branch}").split()
+    repo.git("rebase", "-q", "main", branch)
+    new = repo.git("rev-list", "--reverse", f"main..{branch}").split()
+    return [(Oid(one), Oid(other)) for one, other in zip(old, new, strict=True)]
