@@ -90,7 +90,8 @@ def send_moves(repo: Repository, objects: Objects, moves: Sequence[Move]) -> Sen
         done = remote.push(repo, name, to_move, options=options, timeout_s=limit_s)
     except FabroError as exc:
         return Sent(remote=name, why=exc.message, hint=exc.hint)
-    return Sent(remote=name, refs=done.refs, why=done.why, hint=_next(name, moves, done))
+    said = f" ({done.server_said})" if done.why and done.server_said else ""
+    return Sent(remote=name, refs=done.refs, why=done.why + said, hint=_next(name, moves, done))
 
 
 def _following(objects: Objects, move: Move, has: Mapping[str, Oid]) -> Move:

@@ -46,6 +46,7 @@ _PUSH = (
 )
 # The client says so itself, in the C locale; a server's capabilities cannot be asked otherwise.
 _NO_OPTIONS = "does not support push options"
+_GITS_WORDS = ("error: ", "fatal: ", "warning: ")
 _NO_ATOMIC = "does not support --atomic push"
 
 
@@ -80,6 +81,14 @@ class Pushed:
         refused = [one for one in self.refs if one.what == "refused"]
         causes = [one for one in refused if "atomic" not in one.reason] or refused
         return f"{causes[0].reason or 'refused'}: {causes[0].ref}" if causes else ""
+
+    @property
+    def server_said(self) -> str:
+        """The first line that the server's own hooks said, "" if they said nothing."""
+        lines = [line for line in self.said.splitlines() if line.startswith("remote: ")]
+        words = (line.removeprefix("remote: ").strip() for line in lines)
+        # What receive-pack says of itself is the reason already, with advice of its own.
+        return next((one for one in words if one and not one.startswith(_GITS_WORDS)), "")
 
 
 def fetch(

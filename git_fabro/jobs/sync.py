@@ -119,8 +119,14 @@ class _Sides:
         branches = (layout.meta_ref(run), layout.meta_ref(run, "hidden"), layout.run_ref(run))
         below = (layout.snapshot_prefix(run), layout.parallel_prefix(run))
         known = sorted({*self.ours, *self.theirs})
-        others = [ref for ref in known if ref.startswith(below)]
+        others = [ref for ref in known if ref.startswith(below) and _is_whole(run, ref)]
         return [ref for ref in branches if ref in self.ours or ref in self.theirs] + others
+
+
+def _is_whole(run: RunId, ref: str) -> bool:
+    """Whether a ref below those of a run is called as one; a remote may have others there."""
+    prefix = layout.snapshot_prefix(run)
+    return not ref.startswith(prefix) or layout.is_ulid(ref.removeprefix(prefix))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,8 +267,7 @@ def _sent(doors: Doors, name: str, moves: Sequence[Move]) -> Pushed:
 
 def _pushed(moves: Iterable[Move], done: Pushed) -> Iterator[Synced]:
     outcomes = {one.ref: one for one in done.refs}
-    lines = [line.removeprefix("remote: ") for line in done.said.splitlines()]
-    said = next((line for line in lines if "refused" in line and "[" in line), "")
+    said = done.server_said
     for move in moves:
         outcome = outcomes.get(move.ref)
         if outcome is not None and outcome.what != "refused":

@@ -164,3 +164,18 @@ def test_one_cannot_want_both(shell: Shell, run: str) -> None:
     assert shell("rewind", run, "@1", "--push", "--no-push") == Typed(
         128, "", "fatal: either --push or --no-push\nhint: git fabro rewind -h\n"
     )
+
+
+def test_what_the_server_said_is_told_harmlessly(
+    shell: Shell, repo: GitRepo, bare: GitRepo, run: str
+) -> None:
+    hook(bare, "printf 'no \\033[1m going back [rewind]\\n' >&2; exit 1")
+
+    done = shell("rewind", run, "@1", "--push")
+
+    assert (done.status, done.out) == (0, REWOUND)
+    assert done.err == (
+        "warning: not pushed: pre-receive hook declined: refs/heads/fabro/run/<run> "
+        "(no \\x1b[1m going back [rewind])\n"
+        f"hint: git fabro fork <run>\n{NEXT}"
+    )

@@ -253,6 +253,22 @@ def test_hidden_metadata_comes_along(
     assert f"refs/fabro/meta/{run}" in refs(GitRepo(clone.folder))
 
 
+def test_snapshots_come_along_and_nothing_that_only_looks_like_one(
+    shell: Shell, repo: GitRepo, bare: GitRepo, clone: Shell, run: str
+) -> None:
+    tip = repo.git("rev-parse", f"fabro/run/{run}")
+    snapshot = f"refs/fabro/checkpoint/{run}/01JKXYZ3F9QW0000000000000A"
+    repo.git("update-ref", snapshot, tip)
+    bare.git("update-ref", f"refs/fabro/checkpoint/{run}/nonsense", tip)
+
+    statuses = [shell("sync").status, clone("sync").status]
+
+    found = refs(GitRepo(clone.folder))
+    assert statuses == [0, 0]
+    assert found[snapshot] == tip
+    assert not [ref for ref in found if ref.endswith("nonsense")]
+
+
 def test_a_pruned_run_is_not_brought_back(
     shell: Shell, repo: GitRepo, bare: GitRepo, run: str
 ) -> None:
