@@ -46,8 +46,8 @@ _PUSH = (
 )
 # The client says so itself, in the C locale; a server's capabilities cannot be asked otherwise.
 _NO_OPTIONS = "does not support push options"
-_GITS_WORDS = ("error: ", "fatal: ", "warning: ")
 _NO_ATOMIC = "does not support --atomic push"
+_GITS_WORDS = ("error: ", "fatal: ", "warning: ")
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,9 +56,18 @@ def talk(
     """
     if repo.git is None:
         raise GitError(f"git {args[0]} needs the git program: {remote}", hint="install git")
+    try:
+        return _talk(repo, repo.git, args, remote, timeout_s)
+    except OSError as exc:
+        raise GitError(f"git {args[0]} failed: {exc}", argv=("git", *args)) from exc
+
+
+def _talk(
+    repo: Repository, git: Git, args: Sequence[str], remote: str, timeout_s: float | None
+) -> Finished:
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         # Files and no pipes: a daemon that ssh leaves behind would hold a pipe open for ever.
-        with _started(repo, repo.git, args, (out.fileno(), err.fileno())) as process:
+        with _started(repo, git, args, (out.fileno(), err.fileno())) as process:
             try:
                 status = process.wait(timeout_s)
             except subprocess.TimeoutExpired:
@@ -83,18 +92,15 @@ def _started(
     repo: Repository, git: Git, args: Sequence[str], files: tuple[int, int]
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A process in a session of its own, which has no terminal; none of it is left afterwards."""
-    try:
-        process = subprocess.Popen(
-            git.argv(args),
-            cwd=repo.work_tree or repo.git_dir,
-            env=_environment(repo, git),
-            stdin=subprocess.DEVNULL,
-            stdout=files[0],
-            stderr=files[1],
-            start_new_session=True,
-        )
-    except (OSError, ValueError) as exc:
-        raise GitError(f"git {args[0]} failed: {exc}", argv=("git", *args)) from exc
+    process = subprocess.Popen(
+        git.argv(args),
+        cwd=repo.work_tree or repo.git_dir,
+        env=_environment(repo, git),
+        stdin=subprocess.DEVNULL,
+        stdout=files[0],
+        stderr=files[1],
+        start_new_session=True,
+    )
     try:
         yield process
     except BaseException:
