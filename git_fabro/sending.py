@@ -9,7 +9,7 @@ from typing import Literal
 
 from git_fabro.checkpoint import codec, layout
 from git_fabro.checkpoint.model import Move, Oid, parse_oid, zero
-from git_fabro.errors import ConflictError, FabroError
+from git_fabro.errors import ConflictError, FabroError, MissingObjectError
 from git_fabro.git import remote, transport
 from git_fabro.git.discover import Repository
 from git_fabro.git.objects import Objects
@@ -19,7 +19,7 @@ from git_fabro.git.remote import Pushed, RefPushed
 _MOST = 100_000
 
 #: How a ref here stands to the remote's: the same, it has more, less, or each has something else;
-#: ``unknown``: what the remote has was never fetched.
+#: ``unknown``: what the remote has was never fetched, or a shallow clone cannot tell.
 Standing = Literal["same", "ahead", "behind", "diverged", "unknown"]
 
 
@@ -29,11 +29,15 @@ def standing(objects: Objects, ours: Oid, theirs: Oid | None) -> Standing:
         return "same"
     if theirs is None:
         return "ahead"
-    if not objects.exists(theirs):
+    try:
+        if not objects.exists(theirs):
+            return "unknown"
+        if objects.is_ancestor(theirs, ours):
+            return "ahead"
+        return "behind" if objects.is_ancestor(ours, theirs) else "diverged"
+    except MissingObjectError:
+        # The boundary of a shallow clone lies between them. traps: SY12
         return "unknown"
-    if objects.is_ancestor(theirs, ours):
-        return "ahead"
-    return "behind" if objects.is_ancestor(ours, theirs) else "diverged"
 
 
 def noted_objects(repo: Repository, objects: Objects, run_tip: Oid | None, meta: Oid) -> list[Oid]:

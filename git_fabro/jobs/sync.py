@@ -73,7 +73,12 @@ def sync(doors: Doors, name: str, *, run: RunId | None = None, dry_run: bool = F
     if dry_run:
         return Report(remote=name, refs=tuple(row for plan in plans for row in plan.rows()))
     rows = [row for plan in plans for row in _fetch(doors, plan)]
-    rows += _push(doors, name, [plan for plan in plans if plan.there])
+    ahead = [plan for plan in plans if plan.there]
+    if ahead and _has_no_branch(doors, name, sides):
+        why = "there is no branch there yet, and a run's is not to be the first"
+        rows += [_row(move, "kept", why) for plan in ahead for move in plan.there]
+        return Report(remote=name, refs=tuple(rows))
+    rows += _push(doors, name, ahead)
     rows += _notes(doors, name, sides, run)
     return Report(remote=name, refs=tuple(rows))
 
@@ -178,6 +183,13 @@ def _decide(doors: Doors, run: RunId, sides: _Sides) -> _Plan:
         kept = tuple(_row(move, "kept", why) for move in here)
         return _Plan(run=run, there=tuple(there), left=(*left, *kept))
     return _Plan(run=run, here=tuple(here), there=tuple(there), left=left)
+
+
+def _has_no_branch(doors: Doors, name: str, sides: _Sides) -> bool:
+    """Whether what is pushed now would become the remote's default branch."""
+    if any(ref.startswith(layout.HEADS) for ref in sides.theirs):
+        return False
+    return not remote.advertised(doors.repository, name, "refs/heads/*")
 
 
 def _is_branch(move: Move) -> bool:

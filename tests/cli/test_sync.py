@@ -269,6 +269,37 @@ def test_snapshots_come_along_and_nothing_that_only_looks_like_one(
     assert not [ref for ref in found if ref.endswith("nonsense")]
 
 
+def test_a_remote_without_a_branch_gets_none_of_ours_first(
+    shell: Shell, repo: GitRepo, bare: GitRepo
+) -> None:
+    shell("run", "-q", "two")
+
+    kept = shell("sync")
+    repo.git("push", "-q", "origin", "main")
+    sent = shell("sync")
+
+    why = "(there is no branch there yet, and a run's is not to be the first)"
+    assert (kept.status, sent.status) == (1, 0)
+    assert [line.endswith(why) for line in kept.out.splitlines()] == [True, True]
+    assert len(branches(bare)) == 2
+
+
+def test_a_shallow_clone_syncs_sy12(
+    shell: Shell, repo: GitRepo, bare: GitRepo, run: str, tmp_path: Path
+) -> None:
+    address = f"file://{bare.path}"
+    bare.git("clone", "-q", "--depth", "1", address, str(tmp_path / "shallow"))
+    shallow = shell.at(tmp_path / "shallow")
+
+    first = shallow("sync")
+    resumed = shallow("resume", "-q", "--auto-approve", "--trust", run)
+    second = shallow("sync")
+
+    assert (first.status, resumed.status, second.status) == (0, 0, 0)
+    assert branches(bare) == branches(GitRepo(shallow.folder))
+    assert (shallow.folder / ".git/shallow").exists()
+
+
 def test_a_pruned_run_is_not_brought_back(
     shell: Shell, repo: GitRepo, bare: GitRepo, run: str
 ) -> None:
