@@ -259,6 +259,57 @@ def test_a_record_may_arrive_before_its_run(scene: Scene, tmp_path: Path) -> Non
     assert "the run has no metadata branch [link]" in alone[1]
 
 
+def test_hidden_metadata_is_judged_where_it_is(repo: GitRepo, server: Server) -> None:
+    repo.git("config", "fabro.metaNamespace", "hidden")
+    run = run_in(repo, TWO)
+    hidden, branch = layout.HIDDEN_META_PREFIX + run, layout.RUN_PREFIX + run
+
+    alone = server.push(repo, branch)
+    server.takes(repo, hidden, branch)
+    moved = server.push(repo, f"+{hidden}~1:{hidden}")
+
+    assert "the run has no metadata branch [link]" in alone[1]
+    assert moved[1].splitlines()[0].endswith("[append-only]")
+
+
+def test_a_branch_of_a_fan_out_is_judged_by_the_chain_of_its_run(
+    scene: Scene, server: Server
+) -> None:
+    ref = f"refs/fabro/parallel/{scene.run}/split@1/api"
+    text = f"fabro({scene.run}): api (success)\n\nFabro-Run: {scene.run}\nFabro-Completed: 1\n"
+    text += f"Fabro-Checkpoint: {'1' * 40}\nFabro-Visit: 1\nFabro-Branch: split@1/api\n"
+    forged = scene.commit(scene.tip(f"{scene.run_ref}^{{tree}}"), text, scene.tip("main"))
+
+    status, said = server.push(scene.repo, f"{forged}:{ref}")
+
+    assert status == 1
+    assert said.splitlines()[0] == (
+        f"fabro: refused {ref} {forged[:12]}: it names 111111111111, which is not there [link]"
+    )
+
+
+def test_a_program_that_is_gone_refuses_what_it_cannot_judge(scene: Scene, server: Server) -> None:
+    hook = server.bare.path / "hooks" / "pre-receive"
+    hook.write_text(hook.read_text().replace("git_fabro.jobs.hooks.pre_receive", "gone"))
+    scene.repo.git("update-ref", scene.meta_ref, scene.meta({}))
+
+    status, _ = server.push(scene.repo, scene.meta_ref)
+
+    assert status == 1
+
+
+def test_a_configuration_that_is_wrong_is_said_and_refuses(scene: Scene, server: Server) -> None:
+    server.bare.git("config", "fabro.server.maxRecordBytes", "many")
+    scene.repo.git("update-ref", scene.meta_ref, scene.meta({}))
+
+    assert server.push(scene.repo, scene.meta_ref) == (
+        1,
+        """\
+fabro: refused: the record cannot be checked: not a size in fabro.server.maxRecordBytes: many
+hint: git config fabro.server.maxRecordBytes 16m""",
+    )
+
+
 def test_a_run_without_its_record_is_refused(scene: Scene, server: Server) -> None:
     status, said = server.push(scene.repo, "main:refs/heads/fabro/run/01JKXYZ0000000000000000000")
 
