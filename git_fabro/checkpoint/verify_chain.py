@@ -128,7 +128,8 @@ def prove(
             below: Oid | None = steps.pop(0)[0]
         else:
             below = first_parent(facts, *steps[0]) if steps else tip
-        walk = Walk(facts, limits, ref, _below(facts, below) if below is not None else None)
+        proved_there = (below, facts.commit(below)) if below is not None else None
+        walk = Walk(facts, limits, ref, proved_there)
         # What Fabro made has no records; a fork of ours that stands on it begins with a state.
         while steps and below is None and is_fabros(steps[0][1]):
             walk.stand_on_fabros(steps.pop(0)[1])
@@ -142,10 +143,6 @@ def prove(
             Fault("chain", f"it is the record of run {plain(walk.run)}").at(ref, tip)
         )
     return walk.findings
-
-
-def _below(facts: Facts, oid: Oid) -> tuple[Oid, Commit]:
-    return oid, facts.commit(oid)
 
 
 class Walk:

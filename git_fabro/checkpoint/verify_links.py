@@ -18,7 +18,7 @@ from git_fabro.checkpoint.verify_tree import Comparison, file_faults
 from git_fabro.errors import MissingObjectError, RecordError
 
 #: So many commits may follow one another without a checkpoint before a branch is none of a run.
-_MOST_BY_HAND = 10_000
+MOST_BY_HAND = 10_000
 _FABROS = ("fabro(", "arc(")
 
 
@@ -62,6 +62,8 @@ class Branch:
         self.findings = [one for some in reversed(by_commit) for one in some]
 
     def _walk(self, tip: Oid, stop: Oid | None, base: Oid | None) -> None:
+        """The commits are counted first: what is no run's branch is not worth opening its files."""
+        steps: list[tuple[Oid, Commit, CheckpointTrailers | None]] = []
         at: Oid | None = tip
         by_hand = 0
         while at not in (None, stop, base):
@@ -69,14 +71,20 @@ class Branch:
             commit = self._facts.commit(at)
             said = message.parse_checkpoint_message(commit.message)
             if self._ends_at(commit, said):
-                return
-            self._commit(at, commit, said)
+                break
+            steps.append((at, commit, said))
             by_hand = by_hand + 1 if said is None else 0
-            if by_hand > _MOST_BY_HAND or (base is None and _is_first(said)):
+            if by_hand > MOST_BY_HAND:
+                self._found(at, Fault("link", f"no checkpoint among {MOST_BY_HAND} commits"))
                 return
+            if base is None and said is not None and said.ordinal == 1:
+                break
             at = first_parent(self._facts, at, commit)
-            if at is None and base is not None and not self._facts.boundary:
-                self._found(None, Fault("link", f"it does not begin at its base {base[:12]}"))
+        if at is None and base is not None and not self._facts.boundary:
+            self._found(None, Fault("link", f"it does not begin at its base {base[:12]}"))
+            return
+        for oid, commit, said in steps:
+            self._commit(oid, commit, said)
 
     def _ends_at(self, commit: Commit, said: CheckpointTrailers | None) -> bool:
         """Whether nothing of the run lies below: what a fork shares with Fabro has no numbers."""
@@ -157,10 +165,6 @@ class Branch:
 
     def _found(self, oid: Oid | None, fault: Fault) -> None:
         self.findings.append(fault.at(self._ref, oid))
-
-
-def _is_first(said: CheckpointTrailers | None) -> bool:
-    return said is not None and said.ordinal == 1
 
 
 def is_fabros_commit(commit: Commit) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from git_fabro.checkpoint import codec, layout, verify, verify_record
+from git_fabro.checkpoint import codec, layout, verify, verify_links, verify_record
 from git_fabro.checkpoint.finding import Finding, Limits
 from git_fabro.checkpoint.model import Oid
 from git_fabro.checkpoint.secrets import Mask
@@ -179,6 +179,20 @@ def test_a_run_branch_begins_at_its_base() -> None:
 
     assert (found.rule, found.ref) == ("link", history.run_ref)
     assert found.message.startswith("it does not begin at its base ")
+
+
+def test_files_of_a_history_that_is_no_runs_are_not_opened() -> None:
+    history = grown()
+    objects = history.objects
+    tree = objects.write_tree({"token": TOKEN.encode()})
+    at = objects.write_commit(tree, "work\n")
+    for number in range(verify_links.MOST_BY_HAND + 1):
+        at = objects.write_commit(tree, f"work {number}\n", at)
+    history.run_tip = at
+
+    (found,) = judged(history)
+
+    assert (found.rule, found.message) == ("link", "no checkpoint among 10000 commits")
 
 
 def test_the_end_of_a_shallow_history_is_no_wrong_base() -> None:
