@@ -232,6 +232,8 @@ class Walk:
             held = files.state()
             if isinstance(held, Fault):
                 return held
+            if held.seq != head.seq:
+                return Fault("fold", "seq is not what the records add up to")
             self._state = held
         elif self._state is None:
             return Fault("fold", "what Fabro made is followed by no fork")

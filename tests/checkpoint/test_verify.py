@@ -422,10 +422,16 @@ def test_a_fork_of_fabros_begins_with_a_state_that_no_record_tells() -> None:
     start = {"schema": 1, "run_id": FORK, "base_sha": history.run_tip}
     fork.files[layout.START_JSON] = codec.document(start)
     fork.state = codec.state_from_json(codec.state_to_json(history.state) | {"seq": 0})
+    begun = (fork.state, fork.meta_tip)
     fork.meta("fork from X @3", RunForked(from_={}, run_id=FORK))
     fork.meta("records", NOTICE)
 
     assert judged(fork) == []
+    fork.state, fork.meta_tip = begun
+    data = codec.document(codec.state_to_json(fork.state) | {"seq": 100})
+    forked = RunForked(from_={}, run_id=FORK)
+    broken = fork.meta("fork from X @3", forked, files={layout.CHECKPOINT_JSON: data})
+    assert rules(judged(fork)) == [("fold", broken)]
 
 
 def test_what_fabro_made_is_followed_by_a_fork_only() -> None:
