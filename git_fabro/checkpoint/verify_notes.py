@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from git_fabro.checkpoint import layout, message
 from git_fabro.checkpoint.finding import Facts, Fault, Limits, plain
-from git_fabro.checkpoint.model import Oid
+from git_fabro.checkpoint.model import Oid, parse_oid
+from git_fabro.checkpoint.verify_chain import head_of
 from git_fabro.checkpoint.verify_tree import Added, Comparison, has_secret, record_fault
 from git_fabro.errors import MissingObjectError, RecordError
 
@@ -42,9 +43,6 @@ def _faults(facts: Facts, limits: Limits, added: Added, noted: Oid | None) -> It
     if why:
         yield Fault("tree", f"{shown}: {why}")
         return
-    if noted is not None and not facts.exists(noted):
-        yield Fault("note", "it is on an object that is not there")
-        return
     try:
         if facts.size(added.oid) > limits.record_bytes:
             yield Fault("size", f"{shown}: more than {limits.record_bytes} bytes")
@@ -60,13 +58,25 @@ def _faults(facts: Facts, limits: Limits, added: Added, noted: Oid | None) -> It
 
 
 def link_faults(facts: Facts, noted: Oid, text: str) -> Iterator[Fault]:
-    """Whether a note names what the commits name; a note of a person names nothing."""
+    """Whether a note is on something and names what the commits name; a person's names nothing."""
     said = trailers(text)
+    if not facts.exists(noted):
+        if not _was_left(facts, said.get(layout.TRAILER_CHECKPOINT)):
+            yield Fault("note", "it is on an object that is not there")
+        return
     meta, commit = said.get(layout.TRAILER_CHECKPOINT), said.get(layout.TRAILER_COMMIT)
     if meta is not None and not _are_linked(facts, noted, Oid(meta)):
         yield Fault("note", f"it names {plain(meta)[:12]}, which is not linked to its commit")
     if commit is not None and not _are_linked(facts, Oid(commit), noted):
         yield Fault("note", f"it names {plain(commit)[:12]}, which is not linked to its commit")
+
+
+def _was_left(facts: Facts, meta: str | None) -> bool:
+    """Whether a note is of a commit that an amend left behind: its meta commit stays."""
+    try:
+        return meta is not None and head_of(facts.commit(parse_oid(meta))) is not None
+    except RecordError:
+        return False
 
 
 def trailers(text: str) -> dict[str, str]:

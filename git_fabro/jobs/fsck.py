@@ -80,7 +80,7 @@ class _Prover:
         self._limits = limits_of(source.repository)
         self._notes, self._notes_fault = self._all_notes()
         #: Notes on objects that are not here, by the run that they tell of.
-        self._astray: Mapping[str, list[Oid]] | None = None
+        self._astray: dict[str, list[Finding]] | None = None
 
     def run(self, found: Branches) -> Checked:
         proof = _Proof(found)
@@ -181,44 +181,48 @@ class _Prover:
         missing = len(proof.checkpoints - self._notes.keys())
         if missing:
             proof.information.append(f"checkpoints without a note: {missing}")
-        for oid in self._notes_astray().get(proof.found.run, ()):
-            proof.findings.append(_astray(oid))
+        proof.findings += self._notes_astray().get(proof.found.run, ())
 
     def _check_note(self, proof: _Proof, oid: Oid) -> None:
         try:
-            text = self._source.objects.read_blob(self._notes[oid])
+            text = self._note(oid)
         except RecordError as exc:
             fault = Fault("note", plain(exc.message))
             proof.findings.append(fault.at(layout.NOTES_REF, oid))
             return
-        for fault in link_faults(self._facts, oid, text.decode("utf-8", "replace")):
+        for fault in link_faults(self._facts, oid, text):
             proof.findings.append(fault.at(layout.NOTES_REF, oid))
 
-    def _notes_astray(self) -> Mapping[str, list[Oid]]:
+    def _notes_astray(self) -> Mapping[str, list[Finding]]:
+        """Findings on objects that are not here, by the run that the note tells of."""
         if self._astray is None:
             self._astray = {}
-            for oid, blob in self._notes.items():
+            for oid in self._notes:
                 if not self._facts.exists(oid):
-                    self._astray.setdefault(self._run_in(blob), []).append(oid)
+                    run, findings = self._astray_note(oid)
+                    self._astray.setdefault(run, []).extend(findings)
         return self._astray
 
-    def _run_in(self, blob: Oid) -> str:
+    def _astray_note(self, oid: Oid) -> tuple[str, list[Finding]]:
         try:
-            text = self._source.objects.read_blob(blob).decode("utf-8", "replace")
+            text = self._note(oid)
         except RecordError:
-            return ""
+            text = ""
         run = trailers(text).get(layout.TRAILER_RUN, "")
         known = branches.branches_of(self._source, RunId(run)) if layout.is_run_id(run) else None
-        return run if known is not None and known.tips else ""
+        faults = link_faults(self._facts, oid, text)
+        findings = [fault.at(layout.NOTES_REF, oid) for fault in faults]
+        return run if known is not None and known.tips else "", findings
+
+    def _note(self, oid: Oid) -> str:
+        most = self._limits.record_bytes
+        data = self._source.objects.read_blob(self._notes[oid], limit_bytes=most)
+        return data.decode("utf-8", "replace")
 
     def notes_of_nobody(self) -> list[Finding]:
         if self._notes_fault:
             return [Fault("note", self._notes_fault).at(layout.NOTES_REF, None)]
-        return [_astray(oid) for oid in self._notes_astray().get("", ())]
-
-
-def _astray(oid: Oid) -> Finding:
-    return Fault("note", "it is on an object that is not there").at(layout.NOTES_REF, oid)
+        return list(self._notes_astray().get("", ()))
 
 
 def _checked(proof: _Proof, made_by: str) -> Checked:

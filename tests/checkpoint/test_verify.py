@@ -758,6 +758,16 @@ def test_a_note_is_on_an_object_that_is_there() -> None:
     assert rules(found) == [("note", ABSENT)]
 
 
+def test_a_note_on_what_an_amend_left_is_none_astray() -> None:
+    history = grown()
+    left = f"fine\n\nFabro-Run: {RUN}\nFabro-Checkpoint: {history.meta_tip}\n"
+    of_no_record = f"fine\n\nFabro-Run: {RUN}\nFabro-Checkpoint: {history.run_tip}\n"
+
+    assert judged(history, (layout.NOTES_REF, _notes(history, **{f"a{ABSENT}": left}))) == []
+    found = judged(history, (layout.NOTES_REF, _notes(history, **{f"a{ABSENT}": of_no_record})))
+    assert rules(found) == [("note", ABSENT)]
+
+
 def test_notes_of_others_are_not_lost() -> None:
     history = grown()
     history.objects.refs[layout.NOTES_REF] = _notes(history, **{f"a{history.run_tip}": "one\n"})

@@ -123,6 +123,19 @@ def test_a_note_that_names_another_commit_is_a_finding(shell: Shell, scene: Scen
     )
 
 
+def test_a_commit_that_was_amended_and_is_gone_leaves_a_note_and_no_finding(
+    shell: Shell, scene: Scene
+) -> None:
+    tip, run = scene.tip(scene.run_ref), scene.run
+    text = scene.repo.git("log", "-1", "--format=%B", tip)
+    tree = scene.tree(tip, {"more.txt": b"more\n"})
+    scene.repo.git("update-ref", scene.run_ref, scene.commit(tree, text, f"{tip}~1"))
+    (scene.repo.path / ".git" / "objects" / tip[:2] / tip[2:]).unlink()
+
+    assert shell("fsck", run) == Typed(0, f"<run> ok ({TWO} commits)\n", "")
+    assert shell("fsck").status == 0
+
+
 def test_a_note_of_no_run_here_is_told_apart(shell: Shell, scene: Scene) -> None:
     blob = scene.blob(b"of nothing\n")
     tree = scene.repo.git("mktree", stdin=f"100644 blob {blob}\t{ABSENT}\n".encode())
