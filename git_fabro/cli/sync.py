@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from git_fabro.cli import naming, options, render
+from git_fabro.cli import history, naming, options, render
 from git_fabro.git import remote as remotes
 from git_fabro.jobs import sync as job
 from git_fabro.jobs.sync import Report, Synced
@@ -28,7 +28,7 @@ def sync(
 ) -> int:
     """Fetch runs, move forward what can be, push what is ahead; what diverged is named."""
     here = naming.here()
-    doors = here.repository()
+    doors = history.repository(here)
     name = remotes.choose(doors.repository, remote)
     if run is not None:
         remotes.fetch(doors.repository, name)

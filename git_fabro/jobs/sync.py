@@ -6,20 +6,24 @@ here, what moves there, and what is left; only then does anything move.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from git_fabro import homes, lease, sending, tombstones
+from git_fabro import homes, lease, operations, restoring, sending, tombstones
 from git_fabro.checkpoint import layout
 from git_fabro.checkpoint.model import Identity, Move, Oid, RunId, zero
-from git_fabro.doors import Doors
+from git_fabro.doors import Doors, fresh_ulid
 from git_fabro.errors import ConflictError, FabroError, GitError
 from git_fabro.git import advance, notes, remote, worktree
 from git_fabro.git.remote import Pushed
+from git_fabro.operations import Operation, WorkTreeChange
+from git_fabro.restoring import Restore
 from git_fabro.rundir import RunDirectory
 
 What = Literal["fetched", "pushed", "diverged", "kept", "refused"]
@@ -233,16 +237,67 @@ def _fetch(doors: Doors, plan: _Plan) -> Iterator[Synced]:
     if not plan.here:
         return
     try:
-        held = _lease_line(doors, plan.run)
-        doors.refs.move((*held, *plan.here), message=f"fabro: {plan.run}")
+        _move_here(doors, plan)
     except (ConflictError, GitError) as exc:
         yield from (_row(move, "kept", exc.message) for move in plan.here)
         return
-    move = _moved_branch(plan.run, plan.here)
-    if move is not None:
-        for path in _checked_out(doors, plan.run):
-            advance.advance(path, move.old, move.new)
     yield from (_row(move, "fetched") for move in plan.here)
+
+
+def _move_here(doors: Doors, plan: _Plan) -> None:
+    """What was here and moves, is an operation; the files of the run's work tree go along.
+
+    Raises:
+        ConflictError: the refs have moved meanwhile, or somebody took the run.
+        GitError: git refuses.
+    """
+    lines = (*_lease_line(doors, plan.run), *plan.here)
+    left = tuple(move for move in plan.here if move.old != zero(move.old))
+    if not left:
+        doors.refs.move(lines, message=f"fabro: {plan.run}")
+        return
+    tree = _own_checked_out(doors, plan)
+    change = tree.change if tree is not None else None
+    operation = Operation(id=fresh_ulid(), command=f"sync {plan.run}", moves=left, work_tree=change)
+    when = int(datetime.now(UTC).timestamp())
+    with tree.begun(doors, operation.id) if tree is not None else contextlib.nullcontext():
+        by = operations.WHO
+        operations.record(doors.objects, doors.refs, operation, by=by, when=when, guard=lines)
+        if tree is not None:
+            advance.advance(tree.path, tree.move.old, tree.move.new)
+
+
+@dataclass(frozen=True, slots=True)
+class _WorkTree:
+    """The run's own work tree, where nothing differs from what its branch moves away from."""
+
+    run: RunId
+    path: Path
+    move: Move
+
+    @property
+    def change(self) -> WorkTreeChange:
+        """The two commits, each of which is all that there is."""
+        return WorkTreeChange(name=f"run {self.run}", before=self.move.old, after=self.move.new)
+
+    def begun(self, doors: Doors, operation: str) -> AbstractContextManager[None]:
+        """While the files go along: what dies in between, the next command completes."""
+        restore = Restore(
+            operation=operation,
+            run=self.run,
+            path=self.path,
+            before=self.move.old,
+            after=self.move.new,
+        )
+        view = worktree.at_work_tree(doors.repository, self.path)
+        return restoring.begun(doors.repository, view, restore)
+
+
+def _own_checked_out(doors: Doors, plan: _Plan) -> _WorkTree | None:
+    """The work tree whose branch moves; that it is the run's own was looked at before."""
+    move = _moved_branch(plan.run, plan.here)
+    paths = _checked_out(doors, plan.run) if move is not None else []
+    return _WorkTree(plan.run, paths[0], move) if paths and move is not None else None
 
 
 def _lease_line(doors: Doors, run: RunId) -> list[Move]:

@@ -368,3 +368,26 @@ def test_a_work_tree_with_changes_stays_as_it_is(
     assert before != branches(repo)
     assert (Path(path) / "shipped.txt").read_text() == "shipped\n"
     assert GitRepo(Path(path)).git("status", "--porcelain") == ""
+
+
+def test_what_moved_here_is_taken_back_by_undo_with_its_files(
+    shell: Shell, repo: GitRepo, clone: Shell, run: str
+) -> None:
+    clone("resume", "-q", "--auto-approve", "--trust", run)
+    clone("sync")
+    listed = repo.git("worktree", "list", "--porcelain", "-z").split("\0")
+    [path] = [line.removeprefix("worktree ") for line in listed if line.endswith("/worktree")]
+    tree, before = GitRepo(Path(path)), branches(repo)
+
+    shell("sync")
+    after = branches(repo)
+    undone = shell("undo")
+
+    assert undone == Typed(0, "undone: sync <run>\n", "")
+    assert branches(repo) == before != after
+    assert not (tree.path / "shipped.txt").exists()
+    assert tree.git("status", "--porcelain") == ""
+    assert shell("redo").status == 0
+    assert branches(repo) == after
+    assert (tree.path / "shipped.txt").read_text() == "shipped\n"
+    assert shell("sync") == Typed(0, "in step with origin\n", "")
