@@ -80,6 +80,19 @@ def test_lines_that_somebody_added_stay(shell: Shell, repo: GitRepo) -> None:
     assert hook.read_text() == "#!/bin/sh\necho theirs\n"
 
 
+def test_what_was_there_comes_back_also_where_our_file_was_deleted(
+    shell: Shell, repo: GitRepo
+) -> None:
+    hook = repo.path / ".git/hooks/pre-push"
+    write(hook, "#!/bin/sh\nexit 0\n")
+    before = contents(repo.path / ".git")
+    shell("install")
+    hook.unlink()
+
+    assert shell("uninstall") == Typed(0, REMOVED, "")
+    assert contents(repo.path / ".git") == before
+
+
 def test_a_hook_that_pre_commit_put_aside_is_taken_out_hk3(shell: Shell, repo: GitRepo) -> None:
     hooks = repo.path / ".git/hooks"
     before = contents(hooks)

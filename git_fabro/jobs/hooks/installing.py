@@ -208,6 +208,10 @@ def _remove_all(folder: Path) -> Iterator[Placed]:
 def _remove(path: Path, name: str) -> Placed | None:
     beside = path.with_name(name + _BESIDE)
     text = path.read_bytes() if path.is_file() else b""
+    if not os.path.lexists(path) and path.name == name and os.path.lexists(beside):
+        # Somebody took our file away, and with it what was there before.
+        beside.rename(path)
+        return Placed(name, "removed")
     if _BLOCK.search(text) is None:
         return None
     rest = _BLOCK.sub(b"", text)
