@@ -29,6 +29,8 @@ from git_fabro.workflow.stamps import stamp, stamp_of
 if TYPE_CHECKING:
     from git_fabro.workflow.state import Json
 
+#: So many commits are named at most, the newest: of a branch that was put elsewhere.
+MOST = 1000
 _FILE = 0o100644
 _COUNTED = ("diff-tree", "-r", "--root", "--no-renames", "--no-ext-diff", "--numstat", "-z")
 
@@ -57,9 +59,13 @@ def record(source: Source, run: RunId) -> bool:
     seen = course.course_of(source, tips)
     if seen.verdict == "forward" or (seen.verdict == "back" and not seen.unrecorded):
         return False
+    found = list(enumerate(seen.unrecorded, seen.ordinal + 1))[-MOST:]
+    texts: dict[str, str] = {}
     try:
-        for number, commit in enumerate(seen.unrecorded, seen.ordinal + 1):
+        for number, commit in found:
             tips = _name(source, tips, commit, number)
+            texts |= notes_by_hand(run, commit, tips.meta_tip or "")
+        _annotate(source, texts, tips)
     except (ConflictError, GitError):
         # Somebody was faster, or git says no: the long way finds out which, and says it.
         return False
@@ -117,7 +123,6 @@ def _name(source: Source, tips: Tips, commit: Oid, ordinal: int) -> Tips:
     )
     source.refs.move(moves, message=f"fabro: {tips.run}")
     objects.look_again(final=True)
-    _annotate(source, notes_by_hand(tips.run, commit, meta), former.author, when)
     return Tips(
         run=tips.run,
         run_tip=tips.run_tip,
@@ -175,7 +180,10 @@ def _counted(source: Source, commit: Oid) -> tuple[int, int, int]:
     return len(rows), added, sum(int(row[1]) for row in rows if row[1].isdigit())
 
 
-def _annotate(source: Source, texts: dict[str, str], by: Identity, when: int) -> None:
-    """Best effort: notes can be made again from the commits, and the next push does."""
+def _annotate(source: Source, texts: dict[str, str], tips: Tips) -> None:
+    """Notes by whoever the metadata is by."""
+    if not texts or tips.meta_tip is None:
+        return
+    made = source.objects.read_commit(tips.meta_tip)
     wanted = {Oid(oid): text for oid, text in texts.items()}
-    notes.write_notes(source.objects, source.refs, wanted, by=by, when=when)
+    notes.write_notes(source.objects, source.refs, wanted, by=made.author, when=made.when)

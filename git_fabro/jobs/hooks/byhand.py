@@ -9,7 +9,7 @@ import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from git_fabro import adoption, homes, lease, localizing, opening, reading
+from git_fabro import adoption, handmade, homes, lease, localizing, opening, reading
 from git_fabro.checkpoint import layout, message
 from git_fabro.checkpoint.model import Move, Oid, RunId
 from git_fabro.checkpoint.secrets import Mask, secret_values
@@ -37,7 +37,7 @@ def record(doors: Doors, run: RunId) -> tuple[Oid, ...]:
         return ()
     course = reading.course_of(doors, tips)
     found = [(oid, course.ordinal + at) for at, oid in enumerate(course.unrecorded, 1)]
-    return _record(doors, tips, found)
+    return _record(doors, tips, found[-handmade.MOST :])
 
 
 def remap(doors: Doors, run: RunId, pairs: Sequence[tuple[Oid, Oid]]) -> tuple[Oid, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 
@@ -28,6 +29,8 @@ def never_failing(hook: Callable[[], None]) -> int:
         say(f"warning: {exc.message}")
         if exc.hint:
             say(f"hint: {exc.hint}")
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
     except Exception as exc:
         if os.environ.get("FABRO_DEBUG"):
             raise
