@@ -8,7 +8,6 @@ which alone would take longer than all else. Wherever that is not so, nothing is
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING
 from git_fabro import course, homes, lease
 from git_fabro.branches import Source
 from git_fabro.checkpoint import layout, message
-from git_fabro.checkpoint.canonical import document
+from git_fabro.checkpoint.canonical import document, parse_json
 from git_fabro.checkpoint.message import meta_message, notes_by_hand
 from git_fabro.checkpoint.model import Commit, Identity, Move, Oid, RunId, TreeEntry
 from git_fabro.course import Tips
@@ -95,11 +94,9 @@ def _name(source: Source, tips: Tips, commit: Oid, ordinal: int) -> Tips:
     objects, former = source.objects, source.objects.read_commit(tips.meta_tip or Oid(""))
     now = datetime.now(UTC)
     at = max(stamp(now), stamp_of(former.when))
-    state = json.loads(objects.blob_at(former.tree, layout.CHECKPOINT_JSON) or b"{}")
-    if state.get("schema") != layout.SCHEMA or layout.TRAILER_SEQ not in _trailers(former):
-        raise ConflictError("the metadata is of another make")
-    state["seq"] += 1
-    made = _record(state["seq"], at, commit, ordinal, _counted(source, commit))
+    last, state = _state(source, former)
+    state["seq"] = seq = last + 1
+    made = _record(seq, at, commit, ordinal, _counted(source, commit))
     tree = objects.read_tree(former.tree) | {
         layout.CHECKPOINT_JSON.encode(): _file(source, state),
         layout.RECORDS.encode(): _file(source, made),
@@ -107,7 +104,7 @@ def _name(source: Source, tips: Tips, commit: Oid, ordinal: int) -> Tips:
     text = meta_message(
         f"commit {commit[:12]}",
         run=tips.run,
-        seq=state["seq"],
+        seq=seq,
         status=str(state["status"]),
         commit=commit,
         ordinal=ordinal,
@@ -132,8 +129,22 @@ def _name(source: Source, tips: Tips, commit: Oid, ordinal: int) -> Tips:
     )
 
 
-def _trailers(commit: Commit) -> dict[str, str]:
-    return message.trailers_of(commit.message)
+def _state(source: Source, meta: Commit) -> tuple[int, dict[str, Json]]:
+    """The number of the last record, and the state, that a meta commit of ours holds.
+
+    Raises:
+        ConflictError: it is of another make, or a later one.
+        RecordError: it is no JSON.
+    """
+    data = source.objects.blob_at(meta.tree, layout.CHECKPOINT_JSON) or b"{}"
+    state: Json = parse_json(data, layout.CHECKPOINT_JSON)
+    is_ours = layout.TRAILER_SEQ in message.trailers_of(meta.message)
+    seq = state.get("seq") if isinstance(state, dict) else None
+    if not is_ours or not isinstance(state, dict) or not isinstance(seq, int):
+        raise ConflictError("the metadata is of another make")
+    if state.get("schema") != layout.SCHEMA:
+        raise ConflictError("the metadata is of another schema")
+    return seq, state
 
 
 def _file(source: Source, value: Json) -> TreeEntry:

@@ -206,6 +206,9 @@ def _why_kept(doors: Doors, run: RunId, moves: Sequence[Move]) -> str:
     holder = lease.holder_of(doors.objects, token) if token is not None else None
     if holder is not None and lease.is_alive(holder) is not False:
         return f"process {holder.pid} on {holder.host} drives it"
+    if _has_journal(doors, run):
+        # After a rewind that was not pushed, too: what the remote has is then not simply newer.
+        return "it has records here that are in no commit yet"
     move = _moved_branch(run, moves)
     for path in _checked_out(doors, run) if move is not None else ():
         assert move is not None
@@ -226,9 +229,20 @@ def _checked_out(doors: Doors, run: RunId) -> list[Path]:
     return [one.path for one in trees if one.branch == layout.run_ref(run) and one.is_there]
 
 
-def _own_work_tree(doors: Doors, run: RunId) -> Path:
+def _directory(doors: Doors, run: RunId) -> RunDirectory:
     home = homes.home(doors.repository, doors.repository.top, os.environ)
-    return RunDirectory.of(home, run).worktree.resolve()
+    return RunDirectory.of(home, run)
+
+
+def _own_work_tree(doors: Doors, run: RunId) -> Path:
+    return _directory(doors, run).worktree.resolve()
+
+
+def _has_journal(doors: Doors, run: RunId) -> bool:
+    try:
+        return _directory(doors, run).journal.stat().st_size > 0
+    except OSError:
+        return False
 
 
 def _fetch(doors: Doors, plan: _Plan) -> Iterator[Synced]:

@@ -236,6 +236,28 @@ def test_notes_of_both_sides_come_together_r47(
     assert branches(repo) == branches(there)
 
 
+def test_a_rewind_that_was_not_pushed_is_not_taken_back(
+    shell: Shell, repo: GitRepo, bare: GitRepo
+) -> None:
+    repo.git("push", "-q", "origin", "main")
+    shell("run", "-q", "two")
+    run = shell.run_id()
+    shell("sync")
+    shell("rewind", run, "@1")
+    before = (branches(repo), branches(bare))
+
+    told = shown(shell("sync"))
+
+    why = "(it has records here that are in no commit yet)"
+    assert told == Typed(
+        1,
+        f"kept refs/heads/fabro/meta/<run>: <oid> -> <oid> {why}\n"
+        f"kept refs/heads/fabro/run/<run>: <oid> -> <oid> {why}\n",
+        "",
+    )
+    assert (branches(repo), branches(bare)) == before
+
+
 def test_hidden_metadata_comes_along(
     shell: Shell, repo: GitRepo, bare: GitRepo, tmp_path: Path
 ) -> None:

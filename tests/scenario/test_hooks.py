@@ -483,6 +483,24 @@ def test_a_record_there_that_has_more_is_left_and_named(
     assert bare.git("rev-parse", f"fabro/run/{run}") == repo.git("rev-parse", "HEAD")
 
 
+def test_a_rewind_is_pushed_by_who_says_so(repo: GitRepo, bare: GitRepo, run: str) -> None:
+    push(repo, "-q", "origin", f"fabro/run/{run}")
+    repo.git("switch", "-q", "main")
+    fabro(repo.path, "rewind", run, "@1")
+
+    said = push(repo, "-q", "-f", "origin", f"fabro/run/{run}")
+    again = push(repo, "-q", "-f", "origin", f"fabro/run/{run}", f"fabro/meta/{run}")
+
+    assert said == (
+        f"fabro: warning: the remote's record goes further than the one here, and stays: {run}\n"
+        "fabro: hint: git push --force-with-lease -o fabro.rewind origin "
+        f"fabro/run/{run} refs/heads/fabro/meta/{run}\n"
+    )
+    assert again == ""
+    for ref in (f"fabro/meta/{run}", f"fabro/run/{run}"):
+        assert bare.git("rev-parse", ref) == repo.git("rev-parse", ref)
+
+
 def test_a_server_that_refuses_the_record_does_not_stop_the_push_r54(
     repo: GitRepo, bare: GitRepo, run: str
 ) -> None:

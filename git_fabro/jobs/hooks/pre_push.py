@@ -56,10 +56,7 @@ class Target:
 def main(argv: Sequence[str] | None = None) -> int:
     """Sends the record of what standard input tells of; always 0."""
     words = sys.argv[1:] if argv is None else list(argv)
-    told = from_pre_commit(os.environ)
-    if told is not None:
-        return never_failing(lambda: _hook(told[0], told[1]))
-    return never_failing(lambda: _hook(words, tuple(parse(sys.stdin.buffer))))
+    return never_failing(lambda: _hook(words))
 
 
 def from_pre_commit(
@@ -94,7 +91,9 @@ def parse(lines: Iterable[bytes]) -> Iterator[Pushing]:
         yield Pushing(parse_oid(parts[1]), parts[2], parse_oid(parts[3]))
 
 
-def _hook(words: Sequence[str], lines: Sequence[Pushing]) -> None:
+def _hook(arguments: Sequence[str]) -> None:
+    told = from_pre_commit(os.environ)
+    words, lines = told or (arguments, tuple(parse(sys.stdin.buffer)))
     runs = [run for line in lines if (run := _run_of(line)) is not None]
     if not runs or not words:
         return
@@ -138,7 +137,7 @@ def _send(doors: Doors, target: Target, runs: Sequence[RunId], taken: set[str]) 
         if not any(ref.startswith(layout.HEADS) for ref in has):
             say(f"{target.name} has no branch yet, so the record waits: git fabro sync")
             return
-        metas = [move for run in runs for move in _meta(doors, run, has, taken)]
+        metas = [move for run in runs for move in _meta(doors, target, run, has, taken)]
         if not _is_outrun(_push(doors, Sending(target, runs, has, metas), taken)):
             return
     say(f"warning: others push to {target.name} at the same time; the record waits")
@@ -164,10 +163,11 @@ def _asked(runs: Sequence[RunId]) -> list[str]:
     return [layout.NOTES_REF, *(layout.meta_ref(run, "hidden") for run in runs)]
 
 
-def _meta(doors: Doors, run: RunId, has: Mapping[str, Oid], taken: set[str]) -> Iterator[Move]:
+def _meta(
+    doors: Doors, target: Target, run: RunId, has: Mapping[str, Oid], taken: set[str]
+) -> Iterator[Move]:
     """The move of a metadata branch there, if it has anything to send and loses nothing."""
-    refs = (layout.meta_ref(run), layout.meta_ref(run, "hidden"))
-    for ref in refs:
+    for ref in (layout.meta_ref(run), layout.meta_ref(run, "hidden")):
         tip = doors.refs.read(ref)
         if tip is None or ref in taken:
             continue
@@ -175,6 +175,10 @@ def _meta(doors: Doors, run: RunId, has: Mapping[str, Oid], taken: set[str]) -> 
         standing = sending.standing(doors.objects, tip, theirs)
         if standing == "ahead":
             yield Move(ref, theirs or zero(tip), tip)
+        elif standing == "behind":
+            branches = f"{layout.run_branch(run)} {ref}"
+            say(f"warning: the remote's record goes further than the one here, and stays: {run}")
+            say(f"hint: git push --force-with-lease -o fabro.rewind {target.name} {branches}")
         elif standing != "same":
             say(f"warning: the remote's record has what is not here, and stays as it is: {run}")
             say(f"hint: git fabro sync --run {run}")
