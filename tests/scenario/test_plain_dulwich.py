@@ -15,6 +15,7 @@ from tests.scenario.test_places import PROGRAM
 from tests.scenario.test_reports import go
 
 NO_GIT = {"PATH": "/nonexistent"}
+_AGE = re.compile(r"\b[0-9]+s\b")
 _NEW = re.compile(r"\b[0-9A-HJKMNP-TV-Z]{26}\b|\b[0-9a-f]{12,40}\b|[0-9-]{10}[T ][0-9:.]{8,12}Z?")
 
 
@@ -65,8 +66,11 @@ def test_looking_is_the_same(twins: tuple[GitRepo, GitRepo], words: list[str]) -
     one, other = twins
 
     found = typed(other.path, *words, without=True)
+    expected = typed(one.path, *words, without=False)
 
-    assert found == typed(one.path, *words, without=False)
+    assert [_AGE.sub("<age>", str(text)) for text in found] == [
+        _AGE.sub("<age>", str(text)) for text in expected
+    ]
     assert found[1] + found[2] != ""
 
 
