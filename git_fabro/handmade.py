@@ -51,7 +51,7 @@ def record(source: Source, run: RunId) -> bool:
         RecordError: what is stored does not parse.
     """
     tips = course.tips_of(source, run)
-    if _is_driven(source, tips):
+    if lease.driver_of(source.objects, tips.lease) is not None:
         return True
     if not _is_simple(source, tips):
         return False
@@ -71,11 +71,6 @@ def record(source: Source, run: RunId) -> bool:
     return True
 
 
-def _is_driven(source: Source, tips: Tips) -> bool:
-    holder = lease.holder_of(source.objects, tips.lease) if tips.lease is not None else None
-    return holder is not None and lease.is_alive(holder) is True
-
-
 def _is_simple(source: Source, tips: Tips) -> bool:
     """Whether nobody holds a run of ours, and no record of it is outside Git."""
     if tips.run_tip is None or tips.meta_tip is None or tips.lease is None:
@@ -83,10 +78,7 @@ def _is_simple(source: Source, tips: Tips) -> bool:
     if lease.holder_of(source.objects, tips.lease) is not None:
         return False
     home = homes.home(source.repository, source.repository.top, os.environ)
-    try:
-        return os.stat(home / tips.run / "journal.jsonl").st_size == 0
-    except OSError:
-        return True
+    return not homes.has_journal(home, tips.run)
 
 
 def _name(source: Source, tips: Tips, commit: Oid, ordinal: int) -> Tips:

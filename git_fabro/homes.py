@@ -43,3 +43,11 @@ def runs_at(home: Path) -> list[RunId]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     return sorted(RunId(name) for name in names if layout.is_run_id(name))
+
+
+def has_journal(home: Path, run: RunId) -> bool:
+    """Whether there are records of a run that are in no commit yet."""
+    try:
+        return os.stat(f"{home}/{run}/journal.jsonl").st_size > 0
+    except OSError:
+        return False

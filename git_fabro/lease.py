@@ -20,6 +20,7 @@ from git_fabro.git.refs import Refs
 
 _FREE = "lease: nobody"
 _HELD = "lease: held"
+_NOBODY = Identity("git-fabro", "lease@git-fabro")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +60,16 @@ def is_alive(holder: Holder) -> bool | None:
         # A pid is used again; together with the time of its start it is not.
         return _started(holder.pid) == holder.started
     return _answers(holder.pid)
+
+
+def driver_of(objects: Objects, token: Oid | None) -> Holder | None:
+    """Who drives a run, or may: the holder, unless it is seen dead. None for the token: no run.
+
+    Raises:
+        RecordError: the token is no commit of a lease.
+    """
+    holder = holder_of(objects, token) if token is not None else None
+    return None if holder is None or is_alive(holder) is False else holder
 
 
 def read(refs: Refs, objects: Objects, run: RunId) -> tuple[Oid, Holder | None]:
@@ -117,6 +128,11 @@ def commit_for(
         message=message,
     )
     return objects.write_commit(commit)
+
+
+def made_free(objects: Objects, run: RunId, *, when: int) -> Move:
+    """The line of a transaction that makes the lease of a run from elsewhere; nobody holds it."""
+    return move_to(run, None, commit_for(objects, None, None, by=_NOBODY, when=when))
 
 
 def move_to(run: RunId, old: Oid | None, new: Oid) -> Move:

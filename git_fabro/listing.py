@@ -62,7 +62,7 @@ def rows(
     unknown: list[Branches] = []
     for run, branches in found.items():
         former = known.get(run)
-        if run in with_directory and summary.has_journal(home, run):
+        if run in with_directory and homes.has_journal(home, run):
             continue
         if former is not None and former[0] == _mark(branches):
             kept[run] = former

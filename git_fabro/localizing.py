@@ -7,11 +7,9 @@ import time
 from git_fabro import branches, history, lease
 from git_fabro.branches import Branches, Source
 from git_fabro.checkpoint import layout
-from git_fabro.checkpoint.model import Identity, Move, RunId, zero
+from git_fabro.checkpoint.model import Move, RunId, zero
 from git_fabro.doors import Doors
 from git_fabro.git import remote, transport
-
-_NOBODY = Identity("git-fabro", "lease@git-fabro")
 
 
 def make_local(doors: Doors, run: RunId, *, fetches: bool = True) -> bool:
@@ -42,7 +40,11 @@ def make_local(doors: Doors, run: RunId, *, fetches: bool = True) -> bool:
     ]
     if not made or not (found.run_ref and found.meta_ref) or not history.is_ours(source, found):
         return False
-    held = [] if doors.refs.read(layout.lease_ref(run)) else [_free(doors, run)]
+    held = (
+        []
+        if doors.refs.read(layout.lease_ref(run))
+        else [lease.made_free(doors.objects, run, when=int(time.time()))]
+    )
     doors.refs.move((*held, *made), message=f"fabro: {run}")
     return True
 
@@ -54,14 +56,6 @@ def _may_be_elsewhere(source: Source, found: Branches) -> bool:
     if found.origin != branches.LOCAL or found.run_tip is None:
         return True
     return history.said_at(source, found.run_tip) is not None
-
-
-def _free(doors: Doors, run: RunId) -> Move:
-    """The line that makes the lease, held by nobody."""
-    when = int(time.time())
-    return lease.move_to(
-        run, None, lease.commit_for(doors.objects, None, None, by=_NOBODY, when=when)
-    )
 
 
 def _fetch(doors: Doors, run: RunId) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from git_fabro import journal, lease, reading
 from git_fabro.checkpoint import codec, layout, shape
 from git_fabro.checkpoint.model import Identity, Move, Oid, RunId, zero
-from git_fabro.checkpoint.secrets import Mask
-from git_fabro.doors import Doors
+from git_fabro.checkpoint.secrets import Mask, secret_values
+from git_fabro.doors import Doors, fresh_ulid
 from git_fabro.errors import GitError, LeasedError, StaleRefError
 from git_fabro.journal import Entry
 from git_fabro.metatree import MetaTree
@@ -44,6 +45,22 @@ class Session:
     mask: Mask
     holder: lease.Holder
     on_record: Callable[[Record], None] = lambda record: None
+
+    @classmethod
+    def of_moment(cls, doors: Doors | None, environment: Mapping[str, str]) -> Session:
+        """This process, for a moment; ``doors`` is None outside a repository.
+
+        Args:
+            doors: Where the secret patterns are set.
+            environment: Whose secret values are masked.
+        """
+        _, values = secret_values(environment)
+        patterns = doors.repository.config_all("fabro.secrets.pattern") if doors else ()
+        return cls(
+            clock=lambda: datetime.now(UTC),
+            mask=Mask.of(values, patterns),
+            holder=lease.me(fresh_ulid()),
+        )
 
     def taken(self, token: Oid | None) -> LeaseTaken:
         return LeaseTaken(

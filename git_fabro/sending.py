@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from git_fabro.checkpoint import codec, layout
-from git_fabro.checkpoint.model import Move, Oid, parse_oid, zero
+from git_fabro.checkpoint import layout
+from git_fabro.checkpoint.model import Move, Oid, zero
 from git_fabro.errors import ConflictError, FabroError, MissingObjectError
 from git_fabro.git import remote, transport
 from git_fabro.git.discover import Repository
 from git_fabro.git.objects import Objects
 from git_fabro.git.remote import Pushed, RefPushed
-
-#: So many commits of a run are looked at for notes.
-_MOST = 100_000
 
 #: How a ref here stands to the remote's: the same, it has more, less, or each has something else;
 #: ``unknown``: what the remote has was never fetched, or a shallow clone cannot tell.
@@ -38,29 +34,6 @@ def standing(objects: Objects, ours: Oid, theirs: Oid | None) -> Standing:
     except MissingObjectError:
         # The boundary of a shallow clone lies between them. traps: SY12
         return "unknown"
-
-
-def noted_objects(repo: Repository, objects: Objects, run_tip: Oid | None, meta: Oid) -> list[Oid]:
-    """What of a run can have notes: its meta commits, and the commits above its base.
-
-    Raises:
-        GitError: git cannot list them.
-    """
-    listed = list(objects.history(meta, limit=_MOST))
-    if run_tip is None or repo.git is None:
-        return listed
-    base = _base(objects, meta)
-    below = ["--not", base] if base is not None and objects.exists(base) else []
-    args = ["rev-list", f"--max-count={_MOST}", run_tip, *below]
-    printed = os.fsdecode(repo.git.run(args, git_dir=repo.git_dir))
-    return [*listed, *(parse_oid(line) for line in printed.splitlines())]
-
-
-def _base(objects: Objects, meta: Oid) -> Oid | None:
-    data = objects.blob_at(meta, layout.START_JSON)
-    value = codec.parse_json(data, layout.START_JSON) if data else None
-    base = value.get("base_sha") if isinstance(value, dict) else None
-    return Oid(base) if isinstance(base, str) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

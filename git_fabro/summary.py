@@ -6,11 +6,11 @@ Only the state of a run at rest stands in Git alone; one that is being driven ha
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from git_fabro import homes
 from git_fabro.branches import LOCAL, Branches, Source
 from git_fabro.checkpoint import layout
 from git_fabro.checkpoint.model import Oid, RunId
@@ -54,7 +54,7 @@ def quick(source: Source, home: Path, found: Branches) -> Row | None:
         RecordError: a file is no JSON.
         MissingObjectError: an object is absent.
     """
-    if has_journal(home, found.run):
+    if homes.has_journal(home, found.run):
         return None
     # Imported here, and below: 4 ms that a list does not pay in which nothing is new.
     from git_fabro import history
@@ -75,14 +75,6 @@ def read_ahead(source: Source, some: Iterable[Branches]) -> None:
         if found.meta_tip is not None:
             names += (f"{found.meta_tip}{what}" for what in _READ_OF_META)
     source.objects.read_ahead(source.repository.git, names)
-
-
-def has_journal(home: Path, run: RunId) -> bool:
-    """Whether there are records of a run that are in no commit yet."""
-    try:
-        return os.stat(f"{home}/{run}/journal.jsonl").st_size > 0
-    except OSError:
-        return False
 
 
 def _at_rest(source: Source, found: Branches) -> Row | None:

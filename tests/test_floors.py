@@ -46,6 +46,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "restoring",
         "rundir",
         "sending",
+        "sharing",
         "states",
         "store",
         "summary",

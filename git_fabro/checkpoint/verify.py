@@ -133,7 +133,7 @@ class _Push:
     def _deletion(self, update: Update) -> Iterator[Finding]:
         run = layout.run_of(update.ref)
         if not self._grants.delete:
-            yield _finding("delete", update, self._why_not("fabro.prune"))
+            yield _finding("delete", update, self._why_not(layout.OPTION_PRUNE))
         elif run is not None and not update.ref.startswith(layout.RUN_PREFIX):
             stays = self._ref(layout.run_ref(run)) is not None
             others = [self._ref(one) for one in _meta_refs(run)]
@@ -141,8 +141,12 @@ class _Push:
                 yield _finding("delete", update, "the run branch stays without its record")
 
     def _why_not(self, option: str) -> str:
-        asked = self._grants.rewind_asked if option == "fabro.rewind" else self._grants.prune_asked
-        what = _LEFT if option == "fabro.rewind" else "it deletes what belongs to a run"
+        asked = (
+            self._grants.rewind_asked
+            if option == layout.OPTION_REWIND
+            else self._grants.prune_asked
+        )
+        what = _LEFT if option == layout.OPTION_REWIND else "it deletes what belongs to a run"
         if asked:
             return f"{what}, which this server does not allow"
         return f"{what}, and the push has not the option {option}"
@@ -154,7 +158,7 @@ class _Push:
             return
         left = update.old is not None and not self._facts.is_ancestor(update.old, tip)
         if left and not self._grants.rewind:
-            yield _finding("rewind", update, self._why_not("fabro.rewind"))
+            yield _finding("rewind", update, self._why_not(layout.OPTION_REWIND))
         yield from self._branch(update, run)
 
     def _branch(self, update: Update, run: RunId) -> Iterator[Finding]:
@@ -182,7 +186,7 @@ class _Push:
             if met is None:
                 yield _finding("append-only", update, "it is another chain than the one before")
             elif not self._grants.rewind:
-                yield _finding("append-only", update, self._why_not("fabro.rewind"))
+                yield _finding("append-only", update, self._why_not(layout.OPTION_REWIND))
             elif layout.run_ref(run) not in self._after and self._ref(layout.run_ref(run)):
                 stays = Update(
                     ref=layout.run_ref(run), old=None, new=self._ref(layout.run_ref(run))
@@ -216,7 +220,7 @@ class _Push:
             return
         left = update.old is not None and not self._facts.is_ancestor(update.old, tip)
         if left and not self._grants.rewind:
-            yield _finding("rewind", update, self._why_not("fabro.rewind"))
+            yield _finding("rewind", update, self._why_not(layout.OPTION_REWIND))
         meta = next(filter(None, map(self._ref, _meta_refs(run))), None)
         branch = Branch(self._facts, self._limits, update.ref, chain_of(self._facts, meta))
         branch.prove_side(tip)

@@ -44,6 +44,8 @@ _PUSH = (
     "--no-signed",
     "--recurse-submodules=no",
 )
+# An empty refmap: what remote.<name>.fetch says, a mirror's too, moves nothing meanwhile.
+_FETCH = ("--refmap=", "--no-tags", "--no-write-fetch-head", "--recurse-submodules=no")
 # The client says so itself, in the C locale; a server's capabilities cannot be asked otherwise.
 _NO_OPTIONS = "does not support push options"
 _NO_ATOMIC = "does not support --atomic push"
@@ -106,9 +108,7 @@ def fetch(
         GitError: the remote cannot be reached, or not in time.
     """
     refspecs = layout.tracking_refspecs(remote, run)
-    # An empty refmap: what remote.<name>.fetch says, a mirror's too, moves nothing meanwhile.
-    options = ("--refmap=", "--no-tags", "--no-write-fetch-head", "--recurse-submodules=no")
-    args = ("fetch", "--quiet", "--prune", *options, "--", remote, *refspecs)
+    args = ("fetch", "--quiet", "--prune", *_FETCH, "--", remote, *refspecs)
     _checked(transport.talk(repo, args, remote, timeout_s=timeout_s), args, remote)
 
 
@@ -118,8 +118,7 @@ def fetch_ref(repo: Repository, remote: str, ref: str, timeout_s: float | None) 
     Raises:
         GitError: the remote cannot be reached, or not in time, or has no such ref.
     """
-    options = ("--refmap=", "--no-tags", "--no-write-fetch-head", "--recurse-submodules=no")
-    args = ("fetch", "--quiet", *options, "--", remote, ref)
+    args = ("fetch", "--quiet", *_FETCH, "--", remote, ref)
     _checked(transport.talk(repo, args, remote, timeout_s=timeout_s), args, remote)
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from git_fabro import homes, lease, opening, reading
 from git_fabro.checkpoint.model import RunId
-from git_fabro.checkpoint.secrets import Mask, secret_values
 from git_fabro.doors import Doors, fresh_ulid
 from git_fabro.errors import ConflictError, LeasedError, NotFoundError, RequestError
 from git_fabro.gates import Reply, answer_event, expired, position_of
@@ -145,14 +143,7 @@ def _record(place: Place, question: str, reply: Reply) -> None:
 
 def session_of(place: Place) -> Session:
     """This process, for a moment, as the holder of a run."""
-    _, values = secret_values(place.environment)
-    doors = place.doors
-    patterns = doors.repository.config_all("fabro.secrets.pattern") if doors is not None else ()
-    return Session(
-        clock=lambda: datetime.now(UTC),
-        mask=Mask.of(values, patterns),
-        holder=lease.me(fresh_ulid()),
-    )
+    return Session.of_moment(place.doors, place.environment)
 
 
 def ask_driver(place: Place, what: str) -> None:

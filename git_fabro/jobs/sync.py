@@ -15,20 +15,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from git_fabro import homes, lease, operations, restoring, sending, tombstones
+from git_fabro import course, homes, lease, operations, restoring, sending, sharing, tombstones
 from git_fabro.checkpoint import layout
-from git_fabro.checkpoint.model import Identity, Move, Oid, RunId, zero
+from git_fabro.checkpoint.model import Move, Oid, RunId, zero
 from git_fabro.doors import Doors, fresh_ulid
 from git_fabro.errors import ConflictError, FabroError, GitError
-from git_fabro.git import advance, notes, remote, worktree
+from git_fabro.git import advance, remote, worktree
 from git_fabro.git.remote import Pushed
 from git_fabro.operations import Operation, WorkTreeChange
 from git_fabro.restoring import Restore
 from git_fabro.rundir import RunDirectory
 
 What = Literal["fetched", "pushed", "diverged", "kept", "refused"]
-
-_NOBODY = Identity("git-fabro", "sync@git-fabro")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,11 +200,10 @@ def _is_branch(move: Move) -> bool:
 
 def _why_kept(doors: Doors, run: RunId, moves: Sequence[Move]) -> str:
     """Why the branches of a run cannot move here now; "" if they can."""
-    token = doors.refs.read(layout.lease_ref(run))
-    holder = lease.holder_of(doors.objects, token) if token is not None else None
-    if holder is not None and lease.is_alive(holder) is not False:
+    holder = lease.driver_of(doors.objects, doors.refs.read(layout.lease_ref(run)))
+    if holder is not None:
         return f"process {holder.pid} on {holder.host} drives it"
-    if _has_journal(doors, run):
+    if homes.has_journal(homes.home(doors.repository, doors.repository.top, os.environ), run):
         # After a rewind that was not pushed, too: what the remote has is then not simply newer.
         return "it has records here that are in no commit yet"
     move = _moved_branch(run, moves)
@@ -229,20 +226,9 @@ def _checked_out(doors: Doors, run: RunId) -> list[Path]:
     return [one.path for one in trees if one.branch == layout.run_ref(run) and one.is_there]
 
 
-def _directory(doors: Doors, run: RunId) -> RunDirectory:
-    home = homes.home(doors.repository, doors.repository.top, os.environ)
-    return RunDirectory.of(home, run)
-
-
 def _own_work_tree(doors: Doors, run: RunId) -> Path:
-    return _directory(doors, run).worktree.resolve()
-
-
-def _has_journal(doors: Doors, run: RunId) -> bool:
-    try:
-        return _directory(doors, run).journal.stat().st_size > 0
-    except OSError:
-        return False
+    home = homes.home(doors.repository, doors.repository.top, os.environ)
+    return RunDirectory.of(home, run).worktree.resolve()
 
 
 def _fetch(doors: Doors, plan: _Plan) -> Iterator[Synced]:
@@ -322,9 +308,7 @@ def _lease_line(doors: Doors, run: RunId) -> list[Move]:
     token = doors.refs.read(layout.lease_ref(run))
     if token is not None:
         return [lease.held_by(run, token)]
-    when = int(datetime.now(UTC).timestamp())
-    free = lease.commit_for(doors.objects, None, None, by=_NOBODY, when=when)
-    return [lease.move_to(run, None, free)]
+    return [lease.made_free(doors.objects, run, when=int(datetime.now(UTC).timestamp()))]
 
 
 def _push(doors: Doors, name: str, plans: Sequence[_Plan]) -> Iterator[Synced]:
@@ -362,53 +346,15 @@ def _notes(doors: Doors, name: str, sides: _Sides, run: RunId | None) -> Iterato
     """Puts the notes of both sides together: all of theirs here, and there those of these runs."""
     ours, theirs = sides.ours.get(layout.NOTES_REF), sides.theirs.get(layout.NOTES_REF)
     try:
-        noted, by = _noted(doors, sides, run)
-        if theirs is not None:
-            yield from _notes_here(doors, ours, theirs, by)
-        if ours is not None:
-            yield from _notes_there(doors, name, (ours, theirs), noted, by)
+        here = sharing.received(doors, theirs) if theirs is not None else None
+        if here is not None:
+            doors.refs.move((here,), message="fabro")
+            yield _row(here, "fetched")
+        tips = [course.tips_of(doors, one) for one in sides.runs() if run is None or run == one]
+        there = sharing.to_send(doors, tips, theirs)
+        if there is not None:
+            yield from _pushed((there,), _sent(doors, name, (there,)))
     except FabroError as exc:
         tip = ours or theirs
         assert tip is not None
         yield Synced(ref=layout.NOTES_REF, what="kept", old=None, new=tip, why=exc.message)
-
-
-def _noted(doors: Doors, sides: _Sides, run: RunId | None) -> tuple[list[Oid], Identity]:
-    """What can have notes, of the runs that are here, and who made the last of them."""
-    found: list[Oid] = []
-    by = _NOBODY
-    for one in sides.runs():
-        metas = (layout.meta_ref(one), layout.meta_ref(one, "hidden"))
-        meta = next(filter(None, map(doors.refs.read, metas)), None)
-        if meta is not None and (run is None or run == one):
-            tip = doors.refs.read(layout.run_ref(one))
-            found += sending.noted_objects(doors.repository, doors.objects, tip, meta)
-            by = doors.objects.read_commit(meta).author
-    return found, by
-
-
-def _notes_here(doors: Doors, ours: Oid | None, theirs: Oid, by: Identity) -> Iterator[Synced]:
-    objects, refs, when = doors.objects, doors.refs, int(datetime.now(UTC).timestamp())
-    if ours is None or (ours != theirs and objects.is_ancestor(ours, theirs)):
-        made: Oid | None = theirs
-    else:
-        known = notes.all_notes(objects, refs)
-        new = set(notes.notes_at(objects, theirs)) - set(known)
-        made = notes.carried(objects, theirs, ours, new, by=by, when=when) if new else None
-    if made is None or made == ours:
-        return
-    move = Move(layout.NOTES_REF, ours or zero(made), made)
-    refs.move((move,), message="fabro")
-    yield _row(move, "fetched")
-
-
-def _notes_there(
-    doors: Doors, name: str, tips: tuple[Oid, Oid | None], named: Sequence[Oid], by: Identity
-) -> Iterator[Synced]:
-    ours, theirs = tips
-    when = int(datetime.now(UTC).timestamp())
-    made = notes.carried(doors.objects, ours, theirs, named, by=by, when=when)
-    if made is None:
-        return
-    move = Move(layout.NOTES_REF, theirs or zero(made), made)
-    yield from _pushed((move,), _sent(doors, name, (move,)))

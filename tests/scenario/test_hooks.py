@@ -528,6 +528,24 @@ def test_a_server_that_takes_no_notes_gets_the_record_sy10(
     assert f"refs/heads/fabro/meta/{run}" in refs(bare)
 
 
+def test_a_push_of_all_to_a_server_that_judges_leaves_the_notes_for_later(
+    repo: GitRepo, bare: GitRepo, run: str
+) -> None:
+    fabro(bare.path, "install", "--server")
+
+    # Git pushes the metadata branch itself: before that no server can tell what the notes are of.
+    said = push(repo, "-q", "--all", "origin")
+
+    assert said == "fabro: origin does not take the notes now; git fabro sync sends them later\n"
+    assert refs(bare) == [f"refs/heads/fabro/{kind}/{run}" for kind in ("meta", "run")] + [
+        "refs/heads/main"
+    ]
+    fabro(repo.path, "sync")
+    listed = repo.git("notes", "--ref=fabro", "list").splitlines()
+    assert sorted(bare.git("notes", "--ref=fabro", "list").splitlines()) == sorted(listed)
+    assert fabro(bare.path, "fsck").stdout.startswith(f"{run} ok ")
+
+
 def test_a_remote_that_does_not_answer_holds_nothing_up_r46(
     repo: GitRepo, bare: GitRepo, run: str, tmp_path: Path
 ) -> None:

@@ -10,15 +10,13 @@ import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 from git_fabro import branches, history, importing, lease, reading
 from git_fabro.branches import Source
 from git_fabro.checkpoint import codec, layout
 from git_fabro.checkpoint.model import Move, Oid, RunId
-from git_fabro.checkpoint.secrets import Mask, secret_values
-from git_fabro.doors import Doors, Tip, WorkTree, fresh_ulid, shown_path
+from git_fabro.doors import Doors, Tip, WorkTree, shown_path
 from git_fabro.errors import NotFoundError, RequestError
 from git_fabro.git import worktree
 from git_fabro.git.encoding import TREE_MODE
@@ -65,13 +63,7 @@ class Place:
 
     def session(self) -> Session:
         """This process, for a moment, as the holder of the run."""
-        _, values = secret_values(self.environment)
-        patterns = self.doors.repository.config_all("fabro.secrets.pattern")
-        return Session(
-            clock=lambda: datetime.now(UTC),
-            mask=Mask.of(values, patterns),
-            holder=lease.me(fresh_ulid()),
-        )
+        return Session.of_moment(self.doors, self.environment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

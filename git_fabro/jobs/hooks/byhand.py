@@ -12,8 +12,7 @@ from datetime import UTC, datetime
 from git_fabro import adoption, handmade, homes, lease, localizing, opening, reading
 from git_fabro.checkpoint import layout, message
 from git_fabro.checkpoint.model import Move, Oid, RunId
-from git_fabro.checkpoint.secrets import Mask, secret_values
-from git_fabro.doors import Doors, Tip, fresh_ulid
+from git_fabro.doors import Doors, Tip
 from git_fabro.errors import LeasedError
 from git_fabro.git import notes
 from git_fabro.opening import Session
@@ -58,7 +57,7 @@ def remap(doors: Doors, run: RunId, pairs: Sequence[tuple[Oid, Oid]]) -> tuple[O
     tips = reading.tips_of(doors, run)
     if tips.meta_tip is None or tips.run_tip is None or not _is_ours(doors, tips.meta_tip):
         return ()
-    if _is_driven(doors, tips):
+    if lease.driver_of(doors.objects, tips.lease) is not None:
         return ()
     named = reading.ordinals_by_hand(doors, tips.meta_tip)
     found = []
@@ -93,12 +92,14 @@ def _speaks(doors: Doors, commit: Oid) -> bool:
 
 def _record(doors: Doors, tips: reading.Tips, found: Sequence[Numbered]) -> tuple[Oid, ...]:
     run, tip = tips.run, tips.run_tip
-    if not found or tip is None or _is_driven(doors, tips):
+    if not found or tip is None or lease.driver_of(doors.objects, tips.lease) is not None:
         return ()
     home = homes.home(doors.repository, doors.repository.top, os.environ)
     directory = RunDirectory.of(home, run)
     try:
-        log, _ = opening.take(doors, run, directory, _session(doors), by_hand=True)
+        log, _ = opening.take(
+            doors, run, directory, Session.of_moment(doors, os.environ), by_hand=True
+        )
     except LeasedError:
         return ()
     at = Tip(branch=None, ref=layout.run_ref(run), oid=tip, exists=True)
@@ -109,24 +110,6 @@ def _record(doors: Doors, tips: reading.Tips, found: Sequence[Numbered]) -> tupl
         raise
     log.close()
     return tuple(oid for oid, _ in found)
-
-
-def _is_driven(doors: Doors, tips: reading.Tips) -> bool:
-    """Whether another process holds the run, or one on another machine may."""
-    if tips.lease is None:
-        return False
-    holder = lease.holder_of(doors.objects, tips.lease)
-    return holder is not None and lease.is_alive(holder) is not False
-
-
-def _session(doors: Doors) -> Session:
-    _, values = secret_values(os.environ)
-    patterns = doors.repository.config_all("fabro.secrets.pattern")
-    return Session(
-        clock=lambda: datetime.now(UTC),
-        mask=Mask.of(values, patterns),
-        holder=lease.me(fresh_ulid()),
-    )
 
 
 def _keep(doors: Doors, run: RunId, tips: reading.Tips, pairs: Sequence[tuple[Oid, Oid]]) -> None:

@@ -13,15 +13,15 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
 
-from git_fabro import sending
+from git_fabro import course, sending, sharing
 from git_fabro.checkpoint import layout
 from git_fabro.checkpoint.model import Move, Oid, RunId, parse_oid, zero
+from git_fabro.course import Tips
 from git_fabro.doors import Doors
 from git_fabro.errors import FabroError, RequestError
-from git_fabro.git import notes, remote, transport
+from git_fabro.git import remote, transport
 from git_fabro.git.remote import Pushed
 from git_fabro.jobs.hooks import byhand, caller
 from git_fabro.jobs.hooks.speaking import never_failing, say
@@ -138,7 +138,7 @@ def _send(doors: Doors, target: Target, runs: Sequence[RunId], taken: set[str]) 
             say(f"{target.name} has no branch yet, so the record waits: git fabro sync")
             return
         metas = [move for run in runs for move in _meta(doors, target, run, has, taken)]
-        if not _is_outrun(_push(doors, Sending(target, runs, has, metas), taken)):
+        if not _is_outrun(_push(doors, Sending(target, runs, has, metas, taken))):
             return
     say(f"warning: others push to {target.name} at the same time; the record waits")
     say("hint: git fabro sync")
@@ -146,12 +146,16 @@ def _send(doors: Doors, target: Target, runs: Sequence[RunId], taken: set[str]) 
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """What is to go where: the runs, what the remote has, and the moves of metadata branches."""
+    """What is to go where: the runs, what the remote has, and the moves of metadata branches.
+
+    ``taken`` are the refs that git itself is about to push.
+    """
 
     target: Target
     runs: Sequence[RunId]
     has: Mapping[str, Oid]
     metas: Sequence[Move]
+    taken: set[str]
 
 
 def _is_outrun(done: Pushed) -> bool:
@@ -176,21 +180,21 @@ def _meta(
         if standing == "ahead":
             yield Move(ref, theirs or zero(tip), tip)
         elif standing == "behind":
-            branches = f"{layout.run_branch(run)} {ref}"
+            option, branches = layout.OPTION_REWIND, f"{layout.run_branch(run)} {ref}"
             say(f"warning: the remote's record goes further than the one here, and stays: {run}")
-            say(f"hint: git push --force-with-lease -o fabro.rewind {target.name} {branches}")
+            say(f"hint: git push --force-with-lease -o {option} {target.name} {branches}")
         elif standing != "same":
             say(f"warning: the remote's record has what is not here, and stays as it is: {run}")
             say(f"hint: git fabro sync --run {run}")
 
 
-def _push(doors: Doors, what: Sending, taken: set[str]) -> Pushed:
+def _push(doors: Doors, what: Sending) -> Pushed:
     """Sends all of it; where the remote refuses, with fewer notes, and then with none.
 
     Some take no notes on commits that they do not have yet, as those that are about to be pushed.
     """
     target, metas = what.target, list(what.metas)
-    noted = [] if layout.NOTES_REF in taken else _notes(doors, what, is_pushed=False)
+    noted = [] if layout.NOTES_REF in what.taken else _notes(doors, what, is_pushed=False)
     done = _attempt(doors, target, [*metas, *noted])
     if done.is_done or _is_outrun(done) or not noted:
         return _told(target, done)
@@ -199,8 +203,6 @@ def _push(doors: Doors, what: Sending, taken: set[str]) -> Pushed:
         again = _attempt(doors, target, [*metas, *fewer])
         if again.is_done or _is_outrun(again):
             return again
-    if not metas:
-        return _told(target, done)
     bare = _attempt(doors, target, metas)
     if bare.is_done:
         say(f"{target.name} does not take the notes now; git fabro sync sends them later")
@@ -226,30 +228,28 @@ def _notes(doors: Doors, what: Sending, *, is_pushed: bool) -> list[Move]:
 
     ``is_pushed``: only those on commits that the remote has, or gets with its metadata branches.
     """
-    ours, theirs = doors.refs.read(layout.NOTES_REF), what.has.get(layout.NOTES_REF)
-    if ours is None:
-        return []
+    theirs = what.has.get(layout.NOTES_REF)
     if theirs is not None and not doors.objects.exists(theirs):
         remote.fetch_ref(
             doors.repository, what.target.address, layout.NOTES_REF, what.target.left_s
         )
-    named: list[Oid] = []
-    by = None
-    for run in what.runs:
-        ref = layout.run_ref(run)
-        run_tip = what.has.get(ref) if is_pushed else doors.refs.read(ref)
-        if run_tip is not None and not doors.objects.exists(run_tip):
-            run_tip = None
-        metas = (layout.meta_ref(run), layout.meta_ref(run, "hidden"))
-        meta = next(filter(None, map(doors.refs.read, metas)), None)
-        if meta is not None:
-            named += sending.noted_objects(doors.repository, doors.objects, run_tip, meta)
-            by = doors.objects.read_commit(meta).author
-    if by is None:
-        return []
-    when = int(datetime.now(UTC).timestamp())
-    made = notes.carried(doors.objects, ours, theirs, named, by=by, when=when)
-    return [] if made is None else [Move(layout.NOTES_REF, theirs or zero(made), made)]
+    tips = [course.tips_of(doors, run) for run in what.runs]
+    if is_pushed:
+        tips = [_there(doors, what, one) for one in tips]
+    move = sharing.to_send(doors, tips, theirs)
+    return [] if move is None else [move]
+
+
+def _there(doors: Doors, what: Sending, tips: Tips) -> Tips:
+    """Where the branches of a run stand at the remote once its metadata is sent.
+
+    What git itself is about to push counts as it stands there now.
+    """
+    meta = layout.meta_ref(tips.run, tips.namespace)
+    run_tip = what.has.get(layout.run_ref(tips.run))
+    meta_tip = what.has.get(meta) if meta in what.taken else tips.meta_tip
+    here = [one if one and doors.objects.exists(one) else None for one in (run_tip, meta_tip)]
+    return replace(tips, run_tip=here[0], meta_tip=here[1])
 
 
 if __name__ == "__main__":

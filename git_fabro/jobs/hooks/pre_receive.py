@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TextIO
 
 from git_fabro.branches import Source
-from git_fabro.checkpoint import verify
+from git_fabro.checkpoint import layout, verify
 from git_fabro.checkpoint.finding import Finding, plain
 from git_fabro.checkpoint.model import Oid, parse_oid
 from git_fabro.checkpoint.verify import Grants, Update
@@ -25,9 +25,9 @@ from git_fabro.git.discover import Repository
 #: So many findings are printed; the rest is counted.
 _MOST = 50
 _HINTS = {
-    "rewind": "git push -o fabro.rewind",
-    "append-only": "git push -o fabro.rewind",
-    "delete": "git push -o fabro.prune",
+    "rewind": f"git push -o {layout.OPTION_REWIND}",
+    "append-only": f"git push -o {layout.OPTION_REWIND}",
+    "delete": f"git push -o {layout.OPTION_PRUNE}",
 }
 
 
@@ -95,9 +95,9 @@ def push_options(environment: Mapping[str, str]) -> tuple[str, ...]:
 def grants_of(repository: Repository, options: Sequence[str]) -> Grants:
     """What the push asked for, and what this server's configuration allows."""
     return Grants(
-        rewind_asked="fabro.rewind" in options,
+        rewind_asked=layout.OPTION_REWIND in options,
         rewind_allowed=repository.config_bool("fabro.server.allowRewind"),
-        prune_asked="fabro.prune" in options,
+        prune_asked=layout.OPTION_PRUNE in options,
         delete_allowed=repository.config_bool("fabro.server.allowDelete"),
     )
 
