@@ -26,22 +26,34 @@ from git_fabro.git.program import Git
 #: Fewer objects stay loose. ``git gc --auto`` comes at 6,700 loose objects or at 50 packs, so that
 #: a smaller pack would bring the user's own gc nearer instead of keeping it away.
 LEAST_OBJECTS = 6700 // 50
+#: From how many packed objects on git also writes a commit-graph: about a thousand checkpoints, of
+#: which a walk is four times as fast then. Where there is none yet, it takes in the user's history.
+GRAPH_OBJECTS = 5000
 
 # Synced whatever core.fsync says, as loose files go for it; one thread, as nodes want the others.
-_SETTINGS = ("core.fsync=pack,pack-metadata", "pack.threads=1")
+_SETTINGS = ("core.fsync=pack,pack-metadata,commit-graph", "pack.threads=1")
 _NICE = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packed:
-    """What a packing did: how many packs it made, how many loose files are gone for them."""
+    """What a packing did: how many packs it made, how many loose files are gone for them.
+
+    ``has_graph`` says whether git wrote a commit-graph, or was free not to (``core.commitGraph``).
+    """
 
     packs: int = 0
     objects: int = 0
+    has_graph: bool = False
 
 
 def pack_loose(
-    repo: Repository, tips: Sequence[str], *, base: Oid | None, least: int = LEAST_OBJECTS
+    repo: Repository,
+    tips: Sequence[str],
+    *,
+    base: Oid | None,
+    least: int = LEAST_OBJECTS,
+    graph: int = GRAPH_OBJECTS,
 ) -> Packed:
     """Packs the loose objects that these refs reach and base does not.
 
@@ -53,6 +65,7 @@ def pack_loose(
         tips: Refs; each stands for itself and for all below it, where there are any.
         base: What the user's own history holds stays as it is.
         least: With fewer loose objects than this nothing is done.
+        graph: From how many objects on a commit-graph of the tips is written too.
 
     Raises:
         GitError: git refuses; no object is lost.
@@ -60,7 +73,8 @@ def pack_loose(
     if repo.git is None or is_gc_at_work(repo.common_dir):
         return Packed()
     git = repo.git.with_settings(*_SETTINGS)
-    loose = _loose(repo, git, tips, base)
+    wanted = git.run(("for-each-ref", "--format=%(objectname)", *tips), git_dir=repo.common_dir)
+    loose = _loose(repo, git, wanted, base)
     if len(loose) < least:
         return Packed()
     prefix = repo.objects_dir / "pack" / "pack"
@@ -81,13 +95,29 @@ def pack_loose(
         gone = sum(_is_removed(_file(repo, name)) for name in found if name in loose)
     except OSError as exc:
         raise GitError(f"cannot tidy up after packing: {exc}") from exc
-    return Packed(packs=len(indexes), objects=gone)
+    has_graph = len(loose) >= graph and _has_graph(repo, git, wanted)
+    return Packed(packs=len(indexes), objects=gone, has_graph=has_graph)
 
 
-def _loose(repo: Repository, git: Git, tips: Sequence[str], base: Oid | None) -> dict[bytes, bytes]:
+def _has_graph(repo: Repository, git: Git, wanted: bytes) -> bool:
+    """Has git write a layer of the commit-graph; whether it could. Source: git-commit-graph(1)."""
+    commits = git.run(
+        ("cat-file", "--batch-check=%(objecttype) %(objectname)"),
+        git_dir=repo.common_dir,
+        input=wanted,
+    )
+    tips = [row[7:] + b"\n" for row in commits.splitlines() if row.startswith(b"commit ")]
+    words = ("commit-graph", "write", "--split", "--stdin-commits", "--no-progress")
+    try:
+        git.run(words, git_dir=repo.common_dir, input=b"".join(tips))
+    except GitError:
+        # It is no more than a cache, and whoever holds its lock is writing one.
+        return False
+    return True
+
+
+def _loose(repo: Repository, git: Git, wanted: bytes, base: Oid | None) -> dict[bytes, bytes]:
     """The objects to be packed that lie loose, by name: as lines for ``git pack-objects``."""
-    asked = ("for-each-ref", "--format=%(objectname)", *tips)
-    wanted = git.run(asked, git_dir=repo.common_dir)
     if not wanted:
         return {}
     # A partial clone must not be made to fetch what it was told to leave out.

@@ -1,6 +1,6 @@
 """What looking at a long history costs beside git, in processes of their own.
 
-One run of 10,000 checkpoints, packed by ``git repack -ad``: ``log`` whole, its first row, its last
+One run of 10,000 checkpoints, packed as a driver packs it: ``log`` whole, its first row, its last
 twenty rows; ``rewind`` and ``fork`` there beside the same of 100 checkpoints; 700 runs: ``list``,
 with and without what an earlier ``list`` has kept. Both sides pay for their start; ours is a Python
 program's.
@@ -24,7 +24,8 @@ from git_fabro.checkpoint import codec, layout, message, note
 from git_fabro.checkpoint.message import CheckpointTrailers
 from git_fabro.checkpoint.model import Commit, Identity, Oid, RunId, TreeEntry
 from git_fabro.doors import fresh_ulid
-from git_fabro.git import notes
+from git_fabro.git import notes, packing
+from git_fabro.git.discover import open_repository
 from git_fabro.workflow.graph import NodeId
 from git_fabro.workflow.records import Next, NodeFinished, Record
 from git_fabro.workflow.state import SUCCESS, Outcome, Position
@@ -223,8 +224,7 @@ def build(path: Path, checkpoints: int) -> RunId:
     _git(path, "update-ref", layout.lease_ref(run), nobody)
     _git(path, "update-ref", layout.run_ref(run), tip)
     _git(path, "update-ref", layout.meta_ref(run), meta)
-    _git(path, "repack", "-adq")
-    _git(path, "prune-packed", "-q")
+    packing.pack_loose(open_repository(path), layout.refs_of(run), base=None)
     return run
 
 

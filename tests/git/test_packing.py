@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -109,6 +108,35 @@ def test_a_second_packing_takes_only_what_came_since(run: GitRepo) -> None:
     assert packed(run, least=1) == Packed(packs=1, objects=1)
 
     assert counts(run)["in-pack"] == first["in-pack"] + 1
+    run.fsck()
+
+
+def test_many_objects_get_a_commit_graph_too(run: GitRepo) -> None:
+    """A layer of git's own, that git finds right; another packing puts the next one on it."""
+    tip = run.git("rev-parse", layout.run_ref(RUN))
+    history = run.git("log", "--format=%H %P %T", tip)
+
+    assert pack_loose(open_repository(run.path), TIPS, base=None, graph=1).has_graph
+
+    run.git("commit-graph", "verify")
+    assert run.git("log", "--format=%H %P %T", tip) == history
+    made = run.git("commit-tree", f"{tip}^{{tree}}", "-p", tip, "-m", "more")
+    run.git("update-ref", layout.run_ref(RUN), made)
+    assert pack_loose(open_repository(run.path), TIPS, base=None, least=1, graph=1).has_graph
+    run.git("commit-graph", "verify")
+    run.git("gc", "-q")
+    run.fsck()
+
+
+def test_a_lock_on_the_commit_graph_stops_no_packing(run: GitRepo) -> None:
+    folder = run.path / ".git/objects/info/commit-graphs"
+    folder.mkdir(parents=True)
+    (folder / "commit-graph-chain.lock").touch()
+
+    done = pack_loose(open_repository(run.path), TIPS, base=None, graph=1)
+
+    assert (done.packs, done.has_graph) == (1, False)
+    assert [path.name for path in folder.iterdir()] == ["commit-graph-chain.lock"]
     run.fsck()
 
 
@@ -306,7 +334,7 @@ def faulty(repo: GitRepo, *, kill: str = "", fail: str = "") -> Repository:
     found = open_repository(repo.path)
     assert found.git is not None
     base: Mapping[str, str] = {**found.git.base, "KILL": kill, "FAIL": fail}
-    return replace(found, git=Faulty(found.git.path, base, found.git.settings))
+    return found._replace(git=Faulty(found.git.path, base, found.git.settings))
 
 
 def test_a_pack_that_does_not_verify_costs_no_loose_object(run: GitRepo) -> None:
