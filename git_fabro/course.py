@@ -6,8 +6,7 @@ Neither records nor states are looked at, so that a hook need not load what they
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from git_fabro.checkpoint import layout, message
 from git_fabro.checkpoint.model import Commit, Oid, RunId
@@ -30,8 +29,7 @@ class Reads(Protocol):
         """Its refs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tips:
+class Tips(NamedTuple):
     """Where the refs of a run stand; None where there is no such ref."""
 
     run: RunId
@@ -41,8 +39,7 @@ class Tips:
     namespace: layout.Namespace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
+class Course(NamedTuple):
     """How the metadata tip stands to the run tip (the manual, "The invariant").
 
     ``meta`` is the meta commit to read. ``verdict`` is ``on`` course, ``forward`` (the ref is

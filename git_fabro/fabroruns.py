@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from git_fabro.branches import Branches, Source
@@ -61,7 +61,7 @@ class FabroRun:
         for entry in reversed(foreign.timeline(metas, entries)):
             step = steps.get(entry.run_commit or Oid(""))
             when = step.when if step is not None else times.get(entry.meta_commit or Oid(""))
-            dated = replace(entry, when=when)
+            dated = entry._replace(when=when)
             yield Place(dated, step, before[step.oid] if step is not None else None)
 
     def base(self) -> Oid | None:

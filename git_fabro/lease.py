@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import NamedTuple
 
 from git_fabro.checkpoint.layout import lease_ref
 from git_fabro.checkpoint.model import Commit, Identity, Move, Oid, RunId, zero
@@ -23,8 +23,7 @@ _HELD = "lease: held"
 _NOBODY = Identity("git-fabro", "lease@git-fabro")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
+class Holder(NamedTuple):
     """One process: the first three parts say on which machine, the next two which process there."""
 
     host: str
@@ -116,7 +115,7 @@ def commit_for(
     """
     message = f"{_FREE}\n"
     if holder is not None:
-        body = json.dumps(asdict(holder), sort_keys=True, separators=(",", ":"))
+        body = json.dumps(holder._asdict(), sort_keys=True, separators=(",", ":"))
         message = f"{_HELD}\n\n{body}\n"
     commit = Commit(
         # Not asked for in the packs, which would cost a hook 30 ms.
@@ -188,7 +187,7 @@ def _parse(value: object, token: Oid) -> Holder:
         type(number) is int for number in numbers.values()
     ):
         raise RecordError(f"not a lease: {token}")
-    return Holder(**{field.name: value[field.name] for field in fields(Holder)})
+    return Holder(**{name: value[name] for name in Holder._fields})
 
 
 def _boot() -> str:

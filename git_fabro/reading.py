@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from git_fabro import journal
 from git_fabro.branches import Source
@@ -89,7 +89,7 @@ def view(doors: Doors, run: RunId, directory: RunDirectory, *, by_hand: bool = F
         raise NotFoundError(f"the run has no metadata here: {run}", hint=f"git log fabro/run/{run}")
     course = course_of(doors, tips)
     if by_hand and course.verdict == "back" and course.unrecorded:
-        course = replace(course, meta=tips.meta_tip, verdict="on")
+        course = course._replace(meta=tips.meta_tip, verdict="on")
     sealed = state_at(doors, course.meta)
     read = journal.read(directory.journal)
     counted, stale = _counted(read.entries, sealed.seq, course.recorded_tip)

@@ -3,7 +3,6 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -18,7 +17,7 @@ from tests.conftest import WHEN, GitRepo
 RUN = RunId("01JKXYZ3F9QW8T5V2N7M4B6C1D")
 MINE, THEIRS = "01JKXYZ3F9QW8T5V2N7M4B6C1E", "01JKXYZ3F9QW8T5V2N7M4B6C1F"
 BY = Identity("A. Tester", "tester@example.com")
-DEAD = replace(lease.me(THEIRS), pid=2**22 + 1)
+DEAD = lease.me(THEIRS)._replace(pid=2**22 + 1)
 
 
 @pytest.fixture
@@ -67,7 +66,7 @@ def test_this_process_is_alive_and_an_ended_one_is_not() -> None:
     child = subprocess.Popen(["sleep", "60"])
     started = lease._started(child.pid)
     assert started is not None
-    holder = replace(lease.me(MINE), pid=child.pid, started=started)
+    holder = lease.me(MINE)._replace(pid=child.pid, started=started)
 
     assert lease.is_alive(lease.me(MINE)) is True
     assert lease.is_alive(holder) is True
@@ -80,14 +79,14 @@ def test_this_process_is_alive_and_an_ended_one_is_not() -> None:
 
 
 def test_a_pid_that_is_used_again_is_not_the_holder() -> None:
-    assert lease.is_alive(replace(lease.me(MINE), started=1)) is False
+    assert lease.is_alive(lease.me(MINE)._replace(started=1)) is False
 
 
 @pytest.mark.parametrize("part", ["host", "boot", "pid_namespace"])
 def test_a_holder_of_another_machine_is_neither_alive_nor_dead(part: str) -> None:
     mine = lease.me(MINE)
-    other = {"host": replace(mine, host="other"), "boot": replace(mine, boot="other")}
-    other["pid_namespace"] = replace(mine, pid_namespace="other")
+    other = {"host": mine._replace(host="other"), "boot": mine._replace(boot="other")}
+    other["pid_namespace"] = mine._replace(pid_namespace="other")
 
     assert lease.is_alive(other[part]) is None
 
@@ -107,7 +106,7 @@ def test_a_live_holder_is_named_with_what_to_do(opened: tuple[Refs, Objects]) ->
 def test_a_holder_elsewhere_is_passed_over_only_on_demand_di6(
     opened: tuple[Refs, Objects],
 ) -> None:
-    token = give(opened, replace(lease.me(THEIRS), host="elsewhere"))
+    token = give(opened, lease.me(THEIRS)._replace(host="elsewhere"))
 
     with pytest.raises(LeasedError, match="elsewhere") as caught:
         lease.check_free(*opened, RUN, lease.me(MINE))

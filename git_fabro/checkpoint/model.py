@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import NamedTuple, NewType
 
 from git_fabro.errors import RecordError
@@ -39,8 +38,7 @@ class Identity(NamedTuple):
     email: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
+class Commit(NamedTuple):
     """A commit as a value; ``when`` is in whole seconds since the epoch, always written as UTC."""
 
     tree: Oid

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from git_fabro.checkpoint.model import Oid
 from git_fabro.errors import NotFoundError, RequestError
@@ -25,8 +24,7 @@ _NUMBER = re.compile(r"\+?[0-9]+\Z", re.ASCII)
 _MOST_VISITS = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(NamedTuple):
     """One checkpoint of a timeline, or a snapshot between two.
 
     ``ordinal`` is the N of ``@N``, None for a snapshot, which has a ``checkpoint_id`` instead.
@@ -70,8 +68,7 @@ class Entry:
         return ""
 
 
-@dataclass(frozen=True, slots=True)
-class Resolved:
+class Resolved(NamedTuple):
     """The checkpoint that a target names, and what is to be said about it; "" is nothing."""
 
     entry: Entry

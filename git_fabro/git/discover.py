@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from git_fabro.errors import FabroError, GitError, NotFoundError
 from git_fabro.git.program import Git, failure, find_git
@@ -14,8 +14,7 @@ from git_fabro.git.program import Git, failure, find_git
 _TRUE = frozenset({"true", "yes", "on", "1"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Repository:
+class Repository(NamedTuple):
     """A repository as one folder of it is seen: all paths absolute.
 
     ``git_dir`` is that of the work tree (``.git/worktrees/x`` in a linked one), ``common_dir`` the
@@ -31,7 +30,11 @@ class Repository:
     object_format: str  # "sha1" or "sha256"
     head: str | None
     is_bare: bool
-    settings: Mapping[str, tuple[str, ...]] = field(repr=False)
+    settings: Mapping[str, tuple[str, ...]]
+
+    def __repr__(self) -> str:
+        # A configuration holds what is nobody's business in a traceback.
+        return f"Repository({str(self.git_dir)!r})"
 
     @property
     def top(self) -> Path:

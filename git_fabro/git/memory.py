@@ -100,12 +100,12 @@ class Memory:
 
 def is_gc_at_work(common_dir: Path) -> bool:
     """Whether a ``git gc`` runs in this repository. Source: builtin/gc.c, lock_repo_for_gc."""
-    # Imported here: 4 ms that those do not pay who only read.
-    import socket
-
     path = common_dir / "gc.pid"
     try:
         pid, _, host = path.read_text(errors="replace").strip().partition(" ")
+        # Imported here: 4 ms that are paid only where there is one.
+        import socket
+
         # By the two clocks that also git compares: the file's and ours.
         if time.time() - path.stat().st_mtime > _STALE_S:
             return False

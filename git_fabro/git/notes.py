@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 
 from git_fabro.checkpoint.layout import NOTES_REF
 from git_fabro.checkpoint.model import Commit, Identity, Move, Oid, TreeEntry, zero
@@ -148,13 +147,15 @@ def _blob(objects: Objects, text: str) -> Oid:
     return objects.write_new_blob((text.rstrip("\n") + "\n").encode(errors="replace"))
 
 
-@dataclass(slots=True)
 class _Part:
     """Notes below one prefix: those that are known, and folders not looked into yet."""
 
-    notes: dict[str, list[Oid]] = field(default_factory=dict)  # full names
-    folders: dict[str, Oid] = field(default_factory=dict)  # by the whole prefix, "ab", "abcd"
-    others: dict[bytes, TreeEntry] = field(default_factory=dict)  # by path, no notes at all
+    __slots__ = ("folders", "notes", "others")
+
+    def __init__(self) -> None:
+        self.notes: dict[str, list[Oid]] = {}  # full names
+        self.folders: dict[str, Oid] = {}  # by the whole prefix, "ab", "abcd"
+        self.others: dict[bytes, TreeEntry] = {}  # by path, no notes at all
 
 
 class _NotesTree:

@@ -11,7 +11,7 @@ import os
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, BinaryIO
 
 from git_fabro.checkpoint.model import Move, zero
 from git_fabro.errors import GitError
@@ -70,13 +70,20 @@ def _lines(moves: Sequence[Move]) -> Iterator[str]:
             yield f"update {move.ref} {move.new} {move.old}"
 
 
+def _nameless() -> BinaryIO:
+    """A file that no folder names: for what git says, of which it may be more than a pipe holds."""
+    if hasattr(os, "memfd_create"):
+        return open(os.memfd_create("git-update-ref"), "w+b")
+    # Imported here: 7 ms that Linux need not pay.
+    import tempfile
+
+    return tempfile.TemporaryFile()
+
+
 class _Child:
     def __init__(self, git: Git, git_dir: Path, message: str) -> None:
-        # Imported here: 5 ms that those do not pay who only read refs.
-        import tempfile
-
         self._owner = os.getpid()
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed by end)
+        self._errors = _nameless()
         self._args = [_ARGS[0], "-m", message or "fabro", *_ARGS[1:]]
         try:
             self._process = subprocess.Popen(

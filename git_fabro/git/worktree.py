@@ -11,7 +11,7 @@ import shutil
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from git_fabro.checkpoint.model import Oid, parse_oid
@@ -125,8 +125,7 @@ def at_work_tree(repo: Repository, path: Path) -> Repository:
     """
     for tree in list_work_trees(repo):
         if tree.is_there and tree.path == Path(os.path.realpath(path)):
-            return replace(
-                repo,
+            return repo._replace(
                 git_dir=tree.git_dir,
                 work_tree=tree.path,
                 head=tree.branch,

@@ -187,6 +187,6 @@ def test_no_more_of_a_timeline_is_read_than_it_takes(target: str) -> None:
     ],
 )
 def test_a_link_that_is_not_good_says_why(changes: dict[str, object], why: str) -> None:
-    plain = {name: getattr(TIMELINE[0], name) for name in Entry.__dataclass_fields__}
+    plain = TIMELINE[0]._asdict()
 
     assert Entry(**{**plain, **changes}).why == why

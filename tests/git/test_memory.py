@@ -6,7 +6,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -303,7 +303,7 @@ def test_a_commit_that_was_taken_before_its_ref_moved_is_written_again(repo: Git
     found = open_repository(repo.path)
     base = Oid(repo.commit({"a": "1"}))
     with open_objects(found) as objects, Refs(found, objects) as refs:
-        made = objects.write_commit(replace(objects.read_commit(base), message="more\n"))
+        made = objects.write_commit(objects.read_commit(base)._replace(message="more\n"))
         take(repo, made)
 
         refs.move([Move("refs/heads/other", Oid("0" * 40), made)], "fabro")
@@ -323,7 +323,7 @@ def test_a_commit_that_was_taken_under_git_is_written_again(repo: GitRepo) -> No
     found = open_repository(repo.path)
     base = Oid(repo.commit({"a": "1"}))
     with Trusting(repo.path / ".git", "sha1") as objects, Refs(found, objects) as refs:
-        made = objects.write_commit(replace(objects.read_commit(base), message="more\n"))
+        made = objects.write_commit(objects.read_commit(base)._replace(message="more\n"))
         take(repo, made)
 
         refs.move([Move("refs/heads/other", Oid("0" * 40), made)], "fabro")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -40,7 +39,7 @@ def _both(repository: Repository) -> tuple[Objects, Oid, list[Step], list[Step]]
     tip = Oid(os.fsdecode(repository.git.run(["rev-parse", "main"], git_dir=repository.git_dir)))
     tip = Oid(tip.strip())
     by_git = list(walks.steps(repository, objects, tip, notes_ref=NOTES))
-    without = replace(repository, git=None)
+    without = repository._replace(git=None)
     return objects, tip, by_git, list(walks.steps(without, objects, tip, notes_ref=NOTES))
 
 
@@ -51,7 +50,7 @@ def test_both_ways_give_the_same_commits(repo: GitRepo, repository: Repository) 
     assert [one.oid for one in by_git] == repo.git("rev-list", "--first-parent", "main").split()
     assert {one.when for one in by_git} == {WHEN}
     assert list(walks.chain(repository, objects, tip)) == [one.oid for one in own]
-    assert list(walks.chain(replace(repository, git=None), objects, tip)) == [
+    assert list(walks.chain(repository._replace(git=None), objects, tip)) == [
         one.oid for one in own
     ]
 

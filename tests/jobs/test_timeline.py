@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 import git_fabro
@@ -40,7 +38,7 @@ def source(repo: GitRepo, run: RunId, request: pytest.FixtureRequest) -> Source:
     found = Source.open(repo.path)
     if request.param == "git":
         return found
-    return Source(replace(found.repository, git=None), found.objects, found.refs)
+    return Source(found.repository._replace(git=None), found.objects, found.refs)
 
 
 def _entries(source: Source, run: RunId) -> list[Entry]:

@@ -13,7 +13,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from git_fabro import course, sending, sharing
 from git_fabro.checkpoint import layout
@@ -249,7 +249,7 @@ def _there(doors: Doors, what: Sending, tips: Tips) -> Tips:
     run_tip = what.has.get(layout.run_ref(tips.run))
     meta_tip = what.has.get(meta) if meta in what.taken else tips.meta_tip
     here = [one if one and doors.objects.exists(one) else None for one in (run_tip, meta_tip)]
-    return replace(tips, run_tip=here[0], meta_tip=here[1])
+    return tips._replace(run_tip=here[0], meta_tip=here[1])
 
 
 if __name__ == "__main__":
