@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from git_fabro.checkpoint import codec, layout
 from git_fabro.checkpoint.model import Oid, TreeEntry
+from git_fabro.git.encoding import object_name
 from git_fabro.git.objects import Objects
 from git_fabro.workflow.records import Record
 
@@ -27,6 +28,8 @@ class MetaTree:
             not in (layout.NODES, layout.ARTIFACTS, layout.CHECKPOINT_JSON, layout.RECORDS)
         }
         self._nodes = self._folder(entries, layout.NODES)
+        #: The files in them, as far as they were written here; they are reached, so they stay.
+        self._written: dict[str, dict[str, TreeEntry]] = {}
         #: What holds them; None after a visit that it does not know.
         self._nodes_tree: Oid | None = None
         self._stored = self._folder(entries, layout.ARTIFACTS)
@@ -74,14 +77,28 @@ class MetaTree:
         """The latest visit's files of a node, in place of all former ones."""
         self._nodes.pop(node.encode(), None)
         self._nodes_tree = None
+        former = self._written.pop(node, {})
         if files:
-            entries = {
-                name.encode(): TreeEntry(_FILE, self._objects.write_blob(data))
-                for name, data in files.items()
-            }
+            entries = {name: self._trace(name, data, former) for name, data in files.items()}
+            self._written[node] = entries
             # A visit leaves something of its own nearly always: how long it took, what it said.
-            folder = self._objects.write_new_tree(entries)
+            folder = self._objects.write_new_tree(
+                {name.encode(): entry for name, entry in entries.items()}
+            )
             self._nodes[node.encode()] = TreeEntry(_FOLDER, folder)
+
+    def _trace(self, name: str, data: bytes, former: Mapping[str, TreeEntry]) -> TreeEntry:
+        """One file of a trace: the one of the visit before, where that was the same."""
+        known = former.get(name)
+        if known is not None and known.oid == self._name(data):
+            return known
+        # What was said is new nearly always; how long it took is a number that comes again.
+        is_said = name.endswith((".log", ".md", ".patch"))
+        write = self._objects.write_new_blob if is_said else self._objects.write_blob
+        return TreeEntry(_FILE, write(data))
+
+    def _name(self, data: bytes) -> Oid:
+        return object_name("blob", data, self._objects.object_format)
 
     def write(
         self,
