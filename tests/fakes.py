@@ -11,6 +11,7 @@ from pathlib import Path
 
 from git_fabro.checkpoint.model import Commit, Identity, Move, Oid, TreeEntry
 from git_fabro.doors import Doors, WorkTree
+from git_fabro.git.batch import Batch
 from git_fabro.git.discover import open_repository
 from git_fabro.git.objects import Objects, open_objects
 from git_fabro.git.refs import Refs
@@ -39,6 +40,16 @@ class Fuse:
                 os.kill(os.getpid(), signal.SIGKILL)
 
 
+class DyingBatch(Batch):
+    """What is stored together is one write of the run."""
+
+    fuse: Fuse
+
+    def store(self) -> None:
+        super().store()
+        self.fuse.burn()
+
+
 class DyingObjects(Objects):
     """Objects, each written one a write of the run."""
 
@@ -54,10 +65,10 @@ class DyingObjects(Objects):
         self.fuse.burn()
         return oid
 
-    def write_tree_data(self, data: bytes) -> Oid:
-        oid = super().write_tree_data(data)
-        self.fuse.burn()
-        return oid
+    def batch(self) -> Batch:
+        made = DyingBatch(self._raw)
+        made.fuse = self.fuse
+        return made
 
     def write_new_blob(self, data: bytes) -> Oid:
         oid = super().write_new_blob(data)

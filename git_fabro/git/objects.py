@@ -30,6 +30,7 @@ from git_fabro.git.program import Git
 from git_fabro.git.raw import RawObjects
 
 if TYPE_CHECKING:
+    from git_fabro.git.batch import Batch
     from git_fabro.git.treediff import Change
 
 #: What a path of ``Objects.tree_from`` may become: bytes or the name of a blob (the mode that was
@@ -94,9 +95,11 @@ class Objects:
     def write_tree(self, entries: Mapping[bytes, TreeEntry]) -> Oid:
         return self._raw.write("tree", tree_bytes(entries))
 
-    def write_tree_data(self, data: bytes) -> Oid:
-        """Store a tree whose bytes are known to be one."""
-        return self._raw.write("tree", data)
+    def batch(self) -> Batch:
+        """A place for many new objects, which are stored together in the end."""
+        from git_fabro.git.batch import Batch
+
+        return Batch(self._raw)
 
     def write_commit(self, commit: Commit) -> Oid:
         """Store a commit; its identities are checked before it exists.

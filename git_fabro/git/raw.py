@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from git_fabro.checkpoint.model import Oid
-from git_fabro.errors import MissingObjectError, RecordError
+from git_fabro.errors import GitError, MissingObjectError, RecordError
 from git_fabro.git.encoding import object_name
 from git_fabro.git.loose import LooseFolder
 from git_fabro.git.memory import Held, Memory, is_gc_at_work, wait_for_gc
@@ -43,6 +43,10 @@ class RawObjects:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._format = object_format
+        self._level = level
+        self._durable = durable
+        #: How many packs ``write_all`` made.
+        self._made = 0
         self._lazy = lazy
         self._git_dir = git_dir
         self._folders = tuple(dict.fromkeys(_with_alternates(folders, _ALTERNATES_DEPTH)))
@@ -67,6 +71,10 @@ class RawObjects:
             packs.close()
 
     @property
+    def object_format(self) -> str:
+        return self._format
+
+    @property
     def _packs(self) -> list[PackFolder]:
         if not self._opened:
             # Imported with the first object that is not loose: 30 ms that hooks and most looking
@@ -79,10 +87,16 @@ class RawObjects:
     def write(self, kind: str, data: bytes) -> Oid:
         """Store an object, unless it is there whole; its time is now either way."""
         oid = object_name(kind, data, self._format)
-        if any(packs.freshen(oid) for packs in self._packs):
-            self._memory.keep(oid, Held(kind, data))
+        if self.freshen_packed(oid, kind, data):
             return oid
         return self._write_loose(oid, kind, data)
+
+    def freshen_packed(self, oid: Oid, kind: str, data: bytes) -> bool:
+        """Whether a pack holds an object; its time is now then."""
+        if not any(packs.freshen(oid) for packs in self._packs):
+            return False
+        self._memory.keep(oid, Held(kind, data))
+        return True
 
     def write_new(self, kind: str, data: bytes) -> Oid:
         """Store an object that hardly can be there already.
@@ -91,6 +105,38 @@ class RawObjects:
         worst a pack has the object too.
         """
         return self._write_loose(object_name(kind, data, self._format), kind, data)
+
+    def write_all(self, objects: Mapping[Oid, tuple[str, bytes]]) -> None:
+        """Store objects, kind and bytes by name: few of them loose, many as one pack.
+
+        Raises:
+            GitError: the disk refuses one.
+        """
+        new = {oid: one for oid, one in objects.items() if not self._loose[0].freshen(oid)}
+        if not self._is_packed(new):
+            for oid, (kind, data) in new.items():
+                self._loose[0].write(oid, kind, data)
+        for oid, (kind, data) in objects.items():
+            self._memory.keep(oid, Held(kind, data))
+
+    def _is_packed(self, new: Mapping[Oid, tuple[str, bytes]]) -> bool:
+        # Imported here: only snapshots write as many.
+        from git_fabro.git import batch
+
+        # Many packs make every look longer.
+        if len(new) < batch.PACK_OBJECTS or self._made >= batch.MOST_PACKS:
+            return False
+        try:
+            batch.write_pack(
+                self._folders[0], new, self._format, level=self._level, durable=self._durable
+            )
+        except FileNotFoundError:
+            # A clean-up took the temporary file. Loose files are patient with it.
+            return False
+        except OSError as exc:
+            raise GitError(f"cannot write a pack: {exc.strerror}") from exc
+        self._made += 1
+        return True
 
     def _write_loose(self, oid: Oid, kind: str, data: bytes) -> Oid:
         if not self._loose[0].freshen(oid):

@@ -35,7 +35,7 @@ CHANGES = (1, 10, 100)
 _IN_A_FOLDER = 100
 _REF = "refs/fabro/checkpoint/bench"
 _WHO = Identity("A. Tester", "tester@example.com")
-_text = itertools.count()
+_text = itertools.count(1_000_000)
 
 
 def measure(pairs: int) -> list[Row]:

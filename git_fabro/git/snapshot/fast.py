@@ -76,6 +76,8 @@ class FastEngine:
             raise GitError("a snapshot needs a work tree")
         self._top = repo.work_tree
         self._objects = objects
+        #: What is new in the snapshot that is being made; a second try adds to it.
+        self._batch = objects.batch()
         self._index = index
         self._cache = index.with_name(f"{index.name}.fabro-stat")
         self._rules = rules
@@ -116,6 +118,7 @@ class FastEngine:
         except BaseException:
             # Half corrected is worse than unknown.
             self.forget()
+            self._batch = self._objects.batch()
             raise
 
     def prove(self) -> tuple[Notice, ...]:
@@ -308,10 +311,10 @@ class FastEngine:
             raise scan.moved(folder)
         oid = object_name("blob", content.data, self._objects.object_format)
         if self._writes_all:
-            self._objects.write_blob(content.data)
+            self._batch.write("blob", content.data)
         elif bytes.fromhex(oid) != folder.files[name].oid:
             # What was recorded under this name already is in the repository, as a ref reaches it.
-            self._objects.write_new_blob(content.data)
+            self._batch.write_new("blob", content.data)
         return Known(content.stat, mode, bytes.fromhex(oid))
 
     def _tree(self, root: Folder) -> Oid:
@@ -319,7 +322,8 @@ class FastEngine:
         for folder in reversed(list(root.without_tree())):
             trees = {name: below.tree or b"" for name, below in folder.folders.items()}
             data = folder.entries(trees)
-            folder.tree = bytes.fromhex(self._objects.write_tree_data(data)) if data else b""
+            folder.tree = bytes.fromhex(self._batch.write("tree", data)) if data else b""
+        self._batch.store()
         return Oid(root.tree.hex()) if root.tree else self._objects.write_tree({})
 
 
