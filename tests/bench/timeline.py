@@ -1,9 +1,9 @@
-"""What looking at a long history costs beside git, in processes of their own.
+"""What looking at a long history costs beside git, in processes of their own and in this one.
 
 One run of 10,000 checkpoints, packed as a driver packs it: ``log`` whole, its first row, its last
 twenty rows; ``rewind`` and ``fork`` there beside the same of 100 checkpoints; 700 runs: ``list``,
 with and without what an earlier ``list`` has kept. Both sides pay for their start; ours is a Python
-program's.
+program's. *In process* is the same command called in this process, where all is imported.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from git_fabro import lease
 from git_fabro.checkpoint import codec, layout, message, note
 from git_fabro.checkpoint.message import CheckpointTrailers
 from git_fabro.checkpoint.model import Commit, Identity, Oid, RunId, TreeEntry
+from git_fabro.cli import start
 from git_fabro.doors import fresh_ulid
 from git_fabro.git import notes, packing
 from git_fabro.git.discover import open_repository
@@ -84,6 +85,13 @@ def _log(whole: Long, other: Long, pairs: int) -> list[Row]:
         compare(
             f"timeline/log of {checkpoints}, whole, --oneline",
             _process(long, *_PROGRAM, "log", "--oneline", run),
+            _process(long, *peer),
+            peer="git log --format='%H %s %(trailers)'",
+            pairs=pairs,
+        ),
+        compare(
+            f"timeline/log of {checkpoints}, whole, in process",
+            _inside(long, "log", run),
             _process(long, *peer),
             peer="git log --format='%H %s %(trailers)'",
             pairs=pairs,
@@ -167,6 +175,13 @@ def _list(home: Path, pairs: int) -> list[Row]:
             pairs=pairs,
             before=forget,
         ),
+        compare(
+            f"timeline/list of {_RUNS}, in process",
+            _inside(folder, "list", "-a"),
+            lambda: _tips(folder),
+            peer=peer,
+            pairs=pairs,
+        ),
         {
             "name": "timeline/python -c pass",
             "value": timed(_process(folder, sys.executable, "-c", "pass")),
@@ -193,6 +208,29 @@ def _process(folder: Path, *argv: str) -> Callable[[], object]:
         if done.returncode != 0:
             raise SystemExit(f"{argv}: {done.stderr.decode()}")
 
+    return work
+
+
+def _inside(folder: Path, *argv: str) -> Callable[[], object]:
+    """A command called here; it has been called before it is measured."""
+
+    def work() -> None:
+        before, out = Path.cwd(), os.dup(1)
+        os.chdir(folder)
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.close(nowhere)
+        try:
+            status = start.main(list(argv))
+            sys.stdout.flush()
+        finally:
+            os.dup2(out, 1)
+            os.close(out)
+            os.chdir(before)
+        if status:
+            raise SystemExit(f"{argv}: exit status {status}")
+
+    work()
     return work
 
 
