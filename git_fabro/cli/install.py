@@ -33,6 +33,8 @@ def _tell(report: Report) -> None:
     for one in report.hooks:
         first = "; the hook that was there runs first" if one.beside is not None else ""
         render.out(f"{one.what} {one.name}{first}")
+    if report.is_shared and report.hooks:
+        render.say(f"all repositories that use {report.folder} have these hooks now")
     manager = report.manager
     if manager is not None and manager.lacks():
         render.say(f"{manager.name} owns {', '.join(manager.lacks())} here; add this to its files:")
@@ -44,6 +46,7 @@ def to_json(report: Report) -> dict[str, object]:
     manager = report.manager
     return {
         "folder": str(report.folder),
+        "shared": report.is_shared,
         "hooks": [
             {
                 "name": one.name,

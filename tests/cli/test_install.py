@@ -69,6 +69,7 @@ def test_the_report_is_a_document(shell: Shell, repo: GitRepo) -> None:
     beside = f"{mine}.before-fabro"
     assert json.loads(shell("install", "--json").out) == {
         "folder": folder,
+        "shared": False,
         "hooks": [
             {"name": "post-commit", "what": "installed", "beside": None},
             {"name": "post-rewrite", "what": "installed", "beside": None},
@@ -86,8 +87,45 @@ def test_they_go_where_git_looks_for_them_r35(
     folder = repo.path / setting if setting[0] != "/" else tmp_path / "elsewhere"
     repo.git("config", "core.hooksPath", setting if setting[0] != "/" else str(folder))
 
-    assert shell("install") == Typed(0, INSTALLED, "")
+    said = f"all repositories that use {folder} have these hooks now\n" if setting[0] == "/" else ""
+    assert shell("install") == Typed(0, INSTALLED, said)
     assert sorted(path.name for path in folder.iterdir()) == sorted(NAMES)
+
+
+def test_a_hook_that_came_back_as_it_was_is_kept_once(shell: Shell, repo: GitRepo) -> None:
+    """As after a stash, where the folder of hooks is tracked."""
+    hook = repo.path / ".git/hooks/pre-push"
+    hook.write_text("#!/bin/sh\nexit 0\n")
+    hook.chmod(0o755)
+    shell("install")
+    hook.write_text("#!/bin/sh\nexit 0\n")
+
+    done = shell("install")
+
+    assert (done.status, done.err) == (0, "")
+    assert done.out.splitlines()[2] == "installed pre-push; the hook that was there runs first"
+    kept = hook.with_name("pre-push.before-fabro")
+    assert kept.read_text() == "#!/bin/sh\nexit 0\n"
+
+
+def test_another_hook_in_the_place_of_ours_stops_it_before_anything_is_written(
+    shell: Shell, repo: GitRepo
+) -> None:
+    hook = repo.path / ".git/hooks/pre-push"
+    hook.write_text("#!/bin/sh\nexit 0\n")
+    shell("install")
+    shell("uninstall")
+    kept = hook.with_name("pre-push.before-fabro")
+    kept.write_text("#!/bin/sh\nexit 1\n")
+    before = {path.name: path.read_bytes() for path in hook.parent.iterdir()}
+
+    assert shell("install") == Typed(
+        128,
+        "",
+        f"fatal: a hook is kept there already: {kept}\n"
+        f"hint: keep one of the two: mv or rm {kept}\n",
+    )
+    assert {path.name: path.read_bytes() for path in hook.parent.iterdir()} == before
 
 
 def test_a_linked_work_tree_has_the_hooks_of_all_r35(shell: Shell, repo: GitRepo) -> None:

@@ -75,7 +75,7 @@ def test_lines_that_somebody_added_stay(shell: Shell, repo: GitRepo) -> None:
 
     assert done.out == "removed post-commit\nremoved post-rewrite\nkept pre-push\n"
     assert done.err == (
-        f"warning: it has lines of others, so what was there before stays in {hook}.before-fabro\n"
+        f"warning: it is not all ours, so what was there before stays in {hook}.before-fabro\n"
     )
     assert hook.read_text() == "#!/bin/sh\necho theirs\n"
 
@@ -91,6 +91,48 @@ def test_what_was_there_comes_back_also_where_our_file_was_deleted(
 
     assert shell("uninstall") == Typed(0, REMOVED, "")
     assert contents(repo.path / ".git") == before
+
+
+@pytest.mark.parametrize(
+    ("now", "out", "left"),
+    [
+        ("#!/bin/sh\nexit 0\n", "removed pre-push\n", ["pre-push"]),
+        ("#!/bin/sh\nexit 1\n", "kept pre-push\n", ["pre-push", "pre-push.before-fabro"]),
+    ],
+)
+def test_a_hook_in_the_place_of_ours_stays(
+    shell: Shell, repo: GitRepo, now: str, out: str, left: list[str]
+) -> None:
+    hook = repo.path / ".git/hooks/pre-push"
+    write(hook, "#!/bin/sh\nexit 0\n")
+    before = contents(hook.parent)
+    shell("install")
+    write(hook, now)
+
+    done = shell("uninstall")
+
+    assert done.out == "removed post-commit\nremoved post-rewrite\n" + out
+    assert hook.read_text() == now
+    assert sorted(contents(hook.parent)) == sorted({*before, *left})
+
+
+def test_hooks_that_other_repositories_use_stay_unless_told(
+    shell: Shell, repo: GitRepo, tmp_path: Path
+) -> None:
+    folder = tmp_path / "everybody's"
+    repo.git("config", "core.hooksPath", str(folder))
+    shell("install")
+    before = contents(folder)
+
+    assert shell("uninstall") == Typed(
+        128,
+        "",
+        f"fatal: other repositories use these hooks too: {folder}\n"
+        "hint: git fabro uninstall --shared\n",
+    )
+    assert contents(folder) == before
+    assert shell("uninstall", "--shared") == Typed(0, REMOVED, "")
+    assert contents(folder) == {}
 
 
 def test_a_hook_that_pre_commit_put_aside_is_taken_out_hk3(shell: Shell, repo: GitRepo) -> None:
@@ -117,6 +159,7 @@ def test_a_server_is_as_it_was(shell: Shell, tmp_path: Path) -> None:
 
     assert json.loads(done.out) == {
         "folder": str(bare.path / "hooks"),
+        "shared": False,
         "hooks": [{"name": "pre-receive", "what": "removed", "beside": None}],
         "manager": None,
         "add": None,

@@ -9,7 +9,7 @@ import os
 import re
 import shlex
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,11 +52,15 @@ class Placed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What was done; ``manager`` is who owns hooks that could not be placed."""
+    """What was done; ``manager`` is who owns hooks that could not be placed.
+
+    ``is_shared`` says that other repositories use the folder too: ``core.hooksPath`` elsewhere.
+    """
 
     folder: Path
     hooks: tuple[Placed, ...]
     manager: Manager | None = None
+    is_shared: bool = False
 
     @property
     def is_whole(self) -> bool:
@@ -82,20 +86,31 @@ def install(repo: Repository, *, server: bool = False) -> Report:
         return Report(folder=folder, hooks=(), manager=manager)
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        _clear(folder, [name for name in names if name not in owned])
         placed = tuple(_place(folder, name) for name in names if name not in owned)
     except OSError as exc:
         raise GitError(f"cannot install into {folder}: {exc.strerror}") from exc
     _set(repo, *(_OPTIONS if server else _DISPLAY))
-    return Report(folder=folder, hooks=placed, manager=manager)
+    return Report(folder=folder, hooks=placed, manager=manager, is_shared=_is_shared(repo, folder))
 
 
-def uninstall(repo: Repository) -> Report:
+def uninstall(repo: Repository, *, shared: bool = False) -> Report:
     """Takes out what install put in, of client and server; what was there before is put back.
 
+    Args:
+        repo: The repository.
+        shared: Also out of a folder that other repositories use too.
+
     Raises:
+        RequestError: there are hooks of ours in such a folder, and ``shared`` is not said.
         GitError: git or the file system refuses.
     """
     folder = hooks_folder(repo)
+    if not shared and _is_shared(repo, folder) and _holds_ours(folder):
+        raise RequestError(
+            f"other repositories use these hooks too: {folder}",
+            hint="git fabro uninstall --shared",
+        )
     try:
         removed = tuple(_remove_all(folder))
     except OSError as exc:
@@ -103,6 +118,17 @@ def uninstall(repo: Repository) -> Report:
     for key, value in (_DISPLAY, _OPTIONS):
         _unset(repo, key, value)
     return Report(folder=folder, hooks=removed)
+
+
+def _is_shared(repo: Repository, folder: Path) -> bool:
+    """Whether the folder lies outside the repository and its work tree."""
+    where = folder.resolve()
+    tops = (repo.common_dir, *([repo.work_tree] if repo.work_tree is not None else []))
+    return not any(where.is_relative_to(top.resolve()) for top in tops)
+
+
+def _holds_ours(folder: Path) -> bool:
+    return any(_is_ours(folder / name) for name in (*CLIENT, *SERVER))
 
 
 def hooks_folder(repo: Repository) -> Path:
@@ -123,16 +149,44 @@ def _git(repo: Repository) -> Git:
     return Git(repo.git.path, os.environ, settings=())
 
 
+def _clear(folder: Path, names: Sequence[str]) -> None:
+    """Makes room for hooks that are to be kept; a hook that is kept already and came back, once.
+
+    Raises:
+        RequestError: another one is kept; then nothing was done.
+    """
+    twice = []
+    for name in names:
+        path, beside = folder / name, folder / f"{name}{_BESIDE}"
+        if not (os.path.lexists(path) and os.path.lexists(beside)) or _is_ours(path):
+            continue
+        if not _are_equal(path, beside):
+            raise RequestError(
+                f"a hook is kept there already: {beside}",
+                hint=f"keep one of the two: mv or rm {shlex.quote(str(beside))}",
+            )
+        twice.append(beside)
+    for beside in twice:
+        beside.unlink()
+
+
+def _is_ours(path: Path) -> bool:
+    return path.is_file() and _BLOCK.search(path.read_bytes()) is not None
+
+
+def _are_equal(one: Path, other: Path) -> bool:
+    """Whether two hooks are the same file twice: bytes and mode."""
+    if one.is_symlink() or other.is_symlink() or not (one.is_file() and other.is_file()):
+        return False
+    return one.stat().st_mode == other.stat().st_mode and one.read_bytes() == other.read_bytes()
+
+
 def _place(folder: Path, name: str) -> Placed:
     path = folder / name
     beside = path.with_name(name + _BESIDE)
-    before = path.read_bytes() if os.path.lexists(path) and path.is_file() else None
+    before = path.read_bytes() if path.is_file() else None
     is_ours = before is not None and _BLOCK.search(before) is not None
     if os.path.lexists(path) and not is_ours:
-        if os.path.lexists(beside):
-            raise RequestError(
-                f"a hook is kept there already: {beside}", hint="git fabro uninstall"
-            )
         path.rename(beside)
         before = None
     kept = beside if os.path.lexists(beside) else None
@@ -213,7 +267,7 @@ def _remove(path: Path, name: str) -> Placed | None:
         beside.rename(path)
         return Placed(name, "removed")
     if _BLOCK.search(text) is None:
-        return None
+        return _came_back(path, beside, name)
     rest = _BLOCK.sub(b"", text)
     if rest != _FIRST.encode():
         # Somebody added lines to the file: they stay, and so does what was there before.
@@ -223,6 +277,16 @@ def _remove(path: Path, name: str) -> Placed | None:
     if os.path.lexists(beside):
         beside.rename(path)
     return Placed(path.name, "removed")
+
+
+def _came_back(path: Path, beside: Path, name: str) -> Placed | None:
+    """What becomes of a hook that is kept, where somebody has put one in the place of ours."""
+    if path.name != name or not os.path.lexists(beside):
+        return None
+    if not _are_equal(path, beside):
+        return Placed(name, "kept", beside)
+    beside.unlink()
+    return Placed(name, "removed")
 
 
 def _set(repo: Repository, key: str, value: str) -> None:

@@ -28,7 +28,8 @@ class Manager:
     def lacks(self) -> tuple[str, ...]:
         """The hooks of ours that its files do not run yet."""
         texts = [path.read_bytes() for path in self.files if path.is_file()]
-        said = b"\n".join(texts)
+        lines = [line for text in texts for line in text.splitlines()]
+        said = b"\n".join(line for line in lines if not line.lstrip().startswith(b"#"))
         return tuple(name for name in self.hooks if f"fabro hook {name}".encode() not in said)
 
     def to_add(self) -> str:
