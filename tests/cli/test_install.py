@@ -244,8 +244,18 @@ def test_husky_that_calls_us_is_all_there_has_to_be(shell: Shell, repo: GitRepo)
     assert repo.git("config", "--get-all", "notes.displayRef") == "refs/notes/fabro"
 
 
-def test_lefthook_is_told_what_to_add_hk5(shell: Shell, repo: GitRepo) -> None:
-    repo.write({"lefthook.yml": "pre-commit:\n  commands: {}\n"})
+def test_a_comment_that_names_the_hook_is_no_call_of_it(shell: Shell, repo: GitRepo) -> None:
+    repo.git("config", "core.hooksPath", ".husky/_")
+    for name in NAMES:
+        write(repo.path / ".husky" / name, f"true\n  # TODO: git fabro hook {name}\n")
+
+    assert (told := shell("install")).status == 1
+    assert told.out == HUSKY
+
+
+@pytest.mark.parametrize("name", ["lefthook.yml", ".config/lefthook.yml"])
+def test_lefthook_is_told_what_to_add_hk5(shell: Shell, repo: GitRepo, name: str) -> None:
+    repo.write({name: "pre-commit:\n  commands: {}\n"})
     before = contents(repo.path)
 
     told = shell("install")

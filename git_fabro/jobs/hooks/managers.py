@@ -7,9 +7,10 @@ from pathlib import Path
 
 from git_fabro.git.discover import Repository
 
+#: Source: lefthook.dev/configuration, "Config file name"
 _LEFTHOOK_FILES = tuple(
-    f"{dot}lefthook{local}.{end}"
-    for dot in ("", ".")
+    f"{before}lefthook{local}.{end}"
+    for before in ("", ".", ".config/")
     for local in ("", "-local")
     for end in ("yml", "yaml", "toml", "json", "jsonc")
 )
@@ -28,8 +29,9 @@ class Manager:
     def lacks(self) -> tuple[str, ...]:
         """The hooks of ours that its files do not run yet."""
         texts = [path.read_bytes() for path in self.files if path.is_file()]
-        lines = [line for text in texts for line in text.splitlines()]
-        said = b"\n".join(line for line in lines if not line.lstrip().startswith(b"#"))
+        lines = b"\n".join(texts).splitlines()
+        # A line that is a comment runs nothing, in every language of these files but plain JSON.
+        said = b"\n".join(one for one in lines if not one.lstrip().startswith((b"#", b"//")))
         return tuple(name for name in self.hooks if f"fabro hook {name}".encode() not in said)
 
     def to_add(self) -> str:
