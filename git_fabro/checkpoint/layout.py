@@ -24,6 +24,14 @@ OPS_REF = "refs/fabro/ops"
 PRUNED_REF = "refs/fabro/pruned"
 #: Where refs of a remote stand that have no place below refs/remotes.
 TRACKING_PREFIX = "refs/fabro/remotes/"
+#: A ref of one of these names, or below one, leaves refs of ours no place: git has no ref below
+#: another.
+_FOLDERS = (RUN_PREFIX, META_PREFIX, HIDDEN_META_PREFIX, LEASE_PREFIX, PARALLEL_PREFIX)
+NAMES_IN_THE_WAY = (
+    *("refs/heads/fabro", "refs/fabro"),
+    *(one.rstrip("/") for one in (*_FOLDERS, SNAPSHOT_PREFIX, TRACKING_PREFIX)),
+)
+FOLDERS_IN_THE_WAY = tuple(f"{ref}/" for ref in (NOTES_REF, PRUNED_REF, OPS_REF))
 #: Push options by which somebody says that a record is to lose what the server has.
 OPTION_REWIND, OPTION_PRUNE = "fabro.rewind", "fabro.prune"
 
@@ -138,6 +146,11 @@ def remote_run(ref: str) -> tuple[str, str, RunId] | None:
         if slash and remote and is_run_id(run):
             return remote, prefix + run, RunId(run)
     return None
+
+
+def is_in_the_way(ref: str) -> bool:
+    """Whether no ref of ours can be made as long as this one is there."""
+    return ref in NAMES_IN_THE_WAY or ref.startswith(FOLDERS_IN_THE_WAY)
 
 
 def tracking_ref(remote: str, ref: str) -> str:

@@ -22,6 +22,8 @@ from git_fabro.errors import RecordError
 
 _OURS = (layout.RUN_PREFIX, layout.META_PREFIX, "refs/fabro/")
 _PARALLEL = re.compile(r"(?P<run>[^/]+)/(?P<node>.+)@[0-9]{1,9}/(?P<branch>.+)\Z")
+#: What is wrong with a ref that leaves those of runs no place.
+IN_THE_WAY = "as long as it is there, refs of runs cannot be"
 _LEFT = "it leaves commits behind"
 
 
@@ -54,7 +56,7 @@ class Grants:
 
 def is_ours(ref: str) -> bool:
     """Whether a ref is one that a push of it is judged for."""
-    return ref.startswith(_OURS) or ref == layout.NOTES_REF
+    return ref.startswith(_OURS) or ref == layout.NOTES_REF or layout.is_in_the_way(ref)
 
 
 def judge(
@@ -99,6 +101,11 @@ class _Push:
         ref = update.ref
         if not ref.isprintable():
             yield _finding("ref-name", update, "it holds what is no printable character")
+            return
+        if layout.is_in_the_way(ref):
+            # Taking it away is how somebody makes room again.
+            if update.new is not None:
+                yield _finding("ref-name", update, IN_THE_WAY)
             return
         try:
             yield from self._by_kind(update)

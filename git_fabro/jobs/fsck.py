@@ -57,7 +57,7 @@ def check(source: Source, wanted: Sequence[Branches], *, every: bool) -> Iterato
     Args:
         source: The repository.
         wanted: The runs.
-        every: They are all runs that there are: notes of no run are looked at too.
+        every: They are all runs that there are: notes of no run and refs in the way are named too.
 
     Raises:
         RequestError: the configuration is wrong.
@@ -66,7 +66,7 @@ def check(source: Source, wanted: Sequence[Branches], *, every: bool) -> Iterato
     for found in wanted:
         yield prover.run(found)
     if every:
-        left = prover.notes_of_nobody()
+        left = [*prover.refs_in_the_way(), *prover.notes_of_nobody()]
         if left:
             yield Checked(run=None, findings=tuple(left))
 
@@ -218,6 +218,22 @@ class _Prover:
         most = self._limits.record_bytes
         data = self._source.objects.read_blob(self._notes[oid], limit_bytes=most)
         return data.decode("utf-8", "replace")
+
+    def refs_in_the_way(self) -> list[Finding]:
+        refs = self._source.refs
+        found: dict[str, Oid | None] = {}
+        for folder in layout.FOLDERS_IN_THE_WAY:
+            found |= refs.list(folder)
+        for name in layout.NAMES_IN_THE_WAY:
+            try:
+                commit = refs.read(name)
+            except RecordError:
+                # What is no ref takes the place of one all the same.
+                found[name] = None
+            else:
+                found |= {} if commit is None else {name: commit}
+        fault = Fault("ref-name", verify.IN_THE_WAY)
+        return [fault.at(ref, found[ref]) for ref in sorted(found)]
 
     def notes_of_nobody(self) -> list[Finding]:
         if self._notes_fault:

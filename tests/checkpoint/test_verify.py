@@ -620,6 +620,34 @@ def test_a_ref_has_a_name_of_ours(ref: str, rule: str) -> None:
     assert rules(found) == [(rule, history.run_tip)]
 
 
+IN_THE_WAY = [
+    *("refs/heads/fabro", "refs/heads/fabro/run", "refs/heads/fabro/meta", "refs/notes/fabro/x"),
+    *("refs/fabro", "refs/fabro/meta", "refs/fabro/parallel", "refs/fabro/pruned/x"),
+]
+
+
+@pytest.mark.parametrize("ref", IN_THE_WAY)
+def test_a_ref_that_leaves_runs_no_place_is_refused(ref: str) -> None:
+    history = grown()
+
+    assert judged(history, (ref, history.run_tip)) == [
+        Finding(
+            rule="ref-name",
+            ref=ref,
+            commit=history.run_tip,
+            message="as long as it is there, refs of runs cannot be",
+        )
+    ]
+
+
+@pytest.mark.parametrize("ref", IN_THE_WAY)
+def test_a_ref_that_leaves_runs_no_place_may_go(ref: str) -> None:
+    history = grown()
+    history.objects.refs[ref] = history.run_tip
+
+    assert judged(history, (ref, None)) == []
+
+
 @pytest.mark.parametrize("ref", ["refs/heads/main", "refs/heads/fabro/mine", "refs/notes/other"])
 def test_refs_of_others_are_not_looked_at(ref: str) -> None:
     assert judged(History.begin(), (ref, ABSENT)) == []

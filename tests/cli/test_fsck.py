@@ -149,6 +149,26 @@ def test_a_note_of_no_run_here_is_told_apart(shell: Shell, scene: Scene) -> None
     )
 
 
+@BOTH
+def test_refs_that_leave_runs_no_place_are_named(shell: Shell, repo: GitRepo, git: bool) -> None:
+    tip = repo.commit({"file": "text\n"})
+    repo.git("branch", "fabro/run")
+    repo.git("update-ref", "refs/notes/fabro/x", tip)
+    if not git:
+        shell.patch.setenv("PATH", "/nonexistent")
+
+    said = "as long as it is there, refs of runs cannot be [ref-name]"
+    assert shell.exactly("fsck", "-v") == Typed(
+        1,
+        f"""\
+of no run 2 findings (0 commits)
+  refs/heads/fabro/run {tip[:12]}: {said}
+  refs/notes/fabro/x {tip[:12]}: {said}
+""",
+        "",
+    )
+
+
 def test_a_commit_made_by_hand_may_say_what_it_likes(shell: Shell, scene: Scene) -> None:
     tip = scene.tip(scene.run_ref)
     text = f"by hand\n\nFabro-Checkpoint: {ABSENT}\n\nand more\n"

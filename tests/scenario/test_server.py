@@ -337,6 +337,29 @@ def test_a_ref_that_is_nobodys_is_refused(
     assert said.splitlines()[0].endswith(f"[{rule}]")
 
 
+@pytest.mark.parametrize(
+    "ref",
+    [
+        *("refs/heads/fabro", "refs/heads/fabro/run", "refs/heads/fabro/meta"),
+        *("refs/notes/fabro/x", "refs/fabro/meta"),
+    ],
+)
+def test_a_branch_in_the_place_of_all_runs_is_refused_and_one_that_is_there_may_go(
+    repo: GitRepo, server: Server, ref: str
+) -> None:
+    tip = repo.commit({"file": "text\n"})
+
+    assert server.push(repo, f"main:{ref}") == (
+        1,
+        f"""\
+fabro: refused {ref} {tip[:12]}: as long as it is there, refs of runs cannot be [ref-name]
+hint: git fabro fsck""",
+    )
+    server.takes(repo, "main")
+    server.bare.git("update-ref", ref, tip)
+    server.takes(repo, f":{ref}")
+
+
 def test_refs_of_others_never_start_python(repo: GitRepo, server: Server) -> None:
     repo.commit({"file": "text\n"})
     hook = server.bare.path / "hooks" / "pre-receive"
