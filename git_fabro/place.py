@@ -8,7 +8,9 @@ from typing import NamedTuple, Protocol
 from git_fabro.branches import Branches, Source
 from git_fabro.checkpoint.model import Oid
 from git_fabro.checkpoint.timeline import Entry
+from git_fabro.checkpoint.unfolding import MOST_PATHS
 from git_fabro.errors import MissingObjectError, RecordError
+from git_fabro.git import treecount
 from git_fabro.git.objects import Objects
 from git_fabro.git.walks import Step
 
@@ -56,7 +58,10 @@ class History(Protocol):
 
 
 def files_changed(objects: Objects, place: Place) -> int | None:
-    """How many paths differ from the commit before; None where there is none, or it is absent."""
+    """How many paths differ from the commit before; None where there is none, or it is absent.
+
+    None also where they are more than ``MOST_PATHS``, which nobody could look at.
+    """
     step = place.step
     if step is None or place.before is None:
         return None
@@ -65,6 +70,9 @@ def files_changed(objects: Objects, place: Place) -> int | None:
     try:
         # Most nodes change nothing: then the trees are one.
         before = objects.tree_of(place.before)
-        return 0 if before == step.tree else len(objects.diff(before, step.tree))
+        if before == step.tree:
+            return 0
+        found = treecount.count(before, step.tree, objects.tree_data, objects.object_format)
+        return found.files if found.files <= MOST_PATHS else None
     except (MissingObjectError, RecordError):
         return None

@@ -110,6 +110,19 @@ class Scene:
             "hash-object", "-t", "tree", "-w", "--literally", "--stdin", stdin=data
         )
 
+    def endless(self, base: str) -> str:
+        """The tree of a commit and, below ``zz``, 10^25 paths that are 26 objects."""
+        tree = self.raw_tree(("100644", b"f", self.blob(b"x")))
+        for _ in range(25):
+            tree = self.raw_tree(*(("40000", b"d%d" % number, tree) for number in range(10)))
+        own = self.repo.git("ls-tree", base)
+        return self.repo.git("mktree", stdin=f"{own}\n040000 tree {tree}\tzz\n".encode())
+
+    def endless_run(self) -> str:
+        """The tip of the run branch with such a tree."""
+        text = self.repo.git("log", "-1", "--format=%B", self.run_ref)
+        return self.commit(self.endless(self.run_ref), text, self.tip(f"{self.run_ref}^"))
+
     def blob(self, data: bytes) -> str:
         return self.repo.git("hash-object", "-w", "--stdin", stdin=data)
 

@@ -12,11 +12,13 @@ from itertools import pairwise
 
 from git_fabro.checkpoint.finding import Facts, Fault, Limits, plain
 from git_fabro.checkpoint.model import Oid
+from git_fabro.checkpoint.unfolding import MOST_PATHS, unfolded
 from git_fabro.errors import MissingObjectError, RecordError
 
 FOLDER, FILE, LINK, GITLINK = 0o40000, 0o100644, 0o120000, 0o160000
 _MODES = frozenset({FOLDER, FILE, 0o100755, 0o100664, LINK, GITLINK})
 _DEEPEST = 200
+_Pair = tuple[Oid | None, Oid]
 _MODE = re.compile(rb"[1-7][0-7]{4,5}\Z")
 # What HFS+ leaves out of a name when it compares two.
 _IGNORED_BY_HFS = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
@@ -84,12 +86,13 @@ class Comparison:
         """What is wrong with the names that changed; the first damaged tree ends its folder."""
         waiting: list[tuple[bytes, Oid | None, Oid]] = [(b"", before, after)]
         # A few trees that name one another many times would be more paths than there is time for.
-        seen: set[tuple[Oid | None, Oid]] = set()
+        below: dict[_Pair, list[_Pair]] = {}
+        paths: dict[_Pair, int] = {}
         while waiting:
             path, old, new = waiting.pop()
-            if old == new or (old, new) in seen:
+            if old == new or (old, new) in below:
                 continue
-            seen.add((old, new))
+            inside = below[old, new] = []
             known = self._known(old)
             try:
                 found = self._read(new)
@@ -97,10 +100,10 @@ class Comparison:
                 yield Fault("tree", f"{plain(path or b'the root')}: {exc.message}")
                 continue
             yield from _order_faults(path, found)
-            for entry in found:
+            changed = [entry for entry in found if known.get(entry.name) != entry]
+            paths[old, new] = len(changed)
+            for entry in changed:
                 same = known.get(entry.name)
-                if same == entry:
-                    continue
                 where = path + entry.name
                 yield from _entry_faults(where, entry)
                 if entry.mode != FOLDER:
@@ -108,8 +111,11 @@ class Comparison:
                 elif where.count(b"/") > _DEEPEST:
                     yield Fault("tree", f"folders {_DEEPEST} deep")
                 else:
-                    below = same.oid if same is not None and same.mode == FOLDER else None
-                    waiting.append((where + b"/", below, entry.oid))
+                    earlier = same.oid if same is not None and same.mode == FOLDER else None
+                    inside.append((earlier, entry.oid))
+                    waiting.append((where + b"/", earlier, entry.oid))
+        if unfolded((before, after), below, paths, most=MOST_PATHS) > MOST_PATHS:
+            yield Fault("size", f"it adds more than {MOST_PATHS} paths")
 
     def _read(self, oid: Oid) -> list[Named]:
         if self.facts.size(oid) > self.limits.record_bytes:

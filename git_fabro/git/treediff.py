@@ -14,7 +14,9 @@ from dulwich.objects import ObjectID, RawObjectID, ShaFile, Tree
 from dulwich.objects import TreeEntry as Entry
 
 from git_fabro.checkpoint.model import Oid, TreeEntry
+from git_fabro.checkpoint.unfolding import MOST_PATHS
 from git_fabro.errors import RecordError
+from git_fabro.git import treecount
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +41,22 @@ def diff_trees(
         object_format: ``sha1`` or ``sha256``.
 
     Raises:
-        RecordError: a tree is damaged.
+        RecordError: a tree is damaged, or more than ``MOST_PATHS`` differ.
     """
-    trees = _Trees(read, object_format)
+    kept: dict[Oid, bytes] = {}
+
+    def read_once(tree: Oid) -> bytes:
+        if tree not in kept:
+            kept[tree] = read(tree)
+        return kept[tree]
+
+    # Dulwich opens a tree at each path where it stands, which may be more than it can ever do.
+    if treecount.count(source, target, read_once, object_format).paths > MOST_PATHS:
+        raise RecordError(
+            f"more than {MOST_PATHS} paths differ: {source[:12]} and {target[:12]}",
+            hint="git fabro fsck",
+        )
+    trees = _Trees(read_once, object_format)
     sides = (ObjectID(source.encode()), ObjectID(target.encode()))
     changes = tree_changes(trees, *sides, change_type_same=True)
     try:

@@ -7,7 +7,9 @@ same time as what is read is worked on. Both give the same steps.
 from __future__ import annotations
 
 import fcntl
+import os
 import re
+import select
 import subprocess
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -22,6 +24,9 @@ _COMMITTER = re.compile(rb"\ncommitter [^\n]*> (-?\d+) ")
 _CHUNK_BYTES = 1 << 16
 #: So that git need not wait for us to work on what it gave.
 _PIPE_BYTES = 1 << 20
+#: A git that says nothing for so long is at something that has no end, such as the paths of a tree
+#: that stands in itself many times over; what it would have said is read in process then.
+_PATIENCE_MS = 3000
 #: One commit: names and time, message, note; the paths that changed follow, one a line.
 _FORMAT = "--format=%x00%H %T %ct %P%x00%B%x00{note}%x00"
 _LOG = (
@@ -140,7 +145,10 @@ def _fields(notes_ref: str | None) -> tuple[str, ...]:
 
 
 def _pieces(repository: Repository, args: Sequence[str], mark: bytes) -> Iterator[list[bytes]]:
-    """What git prints, cut at a byte, as it comes; ends early and silently where git fails."""
+    """What git prints, cut at a byte, as it comes.
+
+    Ends early and silently where git fails, or says nothing for too long.
+    """
     git = repository.git
     if git is None:
         return
@@ -157,12 +165,20 @@ def _pieces(repository: Repository, args: Sequence[str], mark: bytes) -> Iterato
     except OSError:
         return
     assert process.stdout is not None
-    _widen(process.stdout.fileno())
+    pipe = process.stdout.fileno()
+    _widen(pipe)
+    ready = select.poll()
+    ready.register(pipe, select.POLLIN)
     rest = b""
     try:
-        while data := process.stdout.read1(_CHUNK_BYTES):  # type: ignore[attr-defined]
+        while ready.poll(_PATIENCE_MS):
+            data = os.read(pipe, _CHUNK_BYTES)
+            if not data:
+                break
             *whole, rest = (rest + data).split(mark)
             yield whole
+        else:
+            return
         # What a git that failed printed last may be half of something.
         if rest and process.wait() == 0:
             yield [rest]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from git_fabro.checkpoint.finding import Limits
+from git_fabro.checkpoint.finding import Fault, Limits
 from git_fabro.checkpoint.verify_tree import Comparison, entries, name_fault
 from git_fabro.errors import RecordError
 from tests.checkpoint.histories import Objects
@@ -117,11 +117,34 @@ def test_folders_without_end_are_given_up() -> None:
 def test_trees_that_name_one_another_many_times_are_opened_once() -> None:
     objects = Objects()
     tree = objects.write_tree({"a": b"1"})
-    for _ in range(50):
+    for _ in range(10):
         tree = objects.raw_tree(*(("40000", name, tree) for name in (b"a", b"b", b"c")))
 
     assert list(Comparison.of(objects, Limits()).faults(None, tree)) == []
-    assert objects.reads == 51
+    assert objects.reads == 11
+
+
+@pytest.mark.parametrize("files", [{"a": b"1"}, {}], ids=["files", "folders alone"])
+def test_more_paths_than_anybody_could_walk_are_refused(files: dict[str, bytes]) -> None:
+    objects = Objects()
+    tree = objects.write_tree(files)
+    for _ in range(25):
+        tree = objects.raw_tree(*(("40000", b"d%d" % at, tree) for at in range(10)))
+
+    assert list(Comparison.of(objects, Limits()).faults(None, tree)) == [
+        Fault("size", "it adds more than 10000000 paths")
+    ]
+    assert list(Comparison.of(objects, Limits()).faults(tree, tree)) == []
+    assert objects.reads == 26
+
+
+def test_millions_of_files_are_honest() -> None:
+    objects = Objects()
+    tree = objects.write_tree({f"{at:03}": b"1" for at in range(900)})
+    for width in (100, 100):
+        tree = objects.raw_tree(*(("40000", b"%03d" % at, tree) for at in range(width)))
+
+    assert list(Comparison.of(objects, Limits()).faults(None, tree)) == []
 
 
 def test_a_tree_that_is_too_large_is_not_read() -> None:

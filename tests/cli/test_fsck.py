@@ -150,6 +150,38 @@ def test_a_note_of_no_run_here_is_told_apart(shell: Shell, scene: Scene) -> None
 
 
 @BOTH
+def test_a_tree_of_more_paths_than_anybody_could_walk_is_named_and_readers_end(
+    shell: Shell, scene: Scene, git: bool
+) -> None:
+    whole = json.loads(shell.exactly("log", "--json", scene.run).out)["entries"]
+    bad = scene.endless_run()
+    scene.repo.git("update-ref", scene.run_ref, bad)
+    tree = scene.tip(f"{bad}^{{tree}}")
+    before = scene.tip(f"{bad}^^{{tree}}")
+    if not git:
+        shell.patch.setenv("PATH", "/nonexistent")
+
+    assert shell.exactly("fsck", scene.run) == Typed(
+        1,
+        f"""\
+{scene.run} 1 finding ({TWO} commits)
+  {scene.run_ref} {bad[:12]}: it adds more than 10000000 paths [size]
+""",
+        "",
+    )
+    rows = json.loads(shell.exactly("log", "--json", scene.run).out)["entries"]
+    changed = [row["files_changed"] for row in whole]
+    assert [row["files_changed"] for row in rows] == [None, *changed[1:]]
+    assert [row["node"] for row in rows] == [row["node"] for row in whole]
+    assert shell.exactly("diff", scene.run, "@1", "@2") == Typed(
+        128,
+        "",
+        f"fatal: more than 10000000 paths differ: {before[:12]} and {tree[:12]}\n"
+        "hint: git fabro fsck\n",
+    )
+
+
+@BOTH
 def test_refs_that_leave_runs_no_place_are_named(shell: Shell, repo: GitRepo, git: bool) -> None:
     tip = repo.commit({"file": "text\n"})
     repo.git("branch", "fabro/run")

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from git_fabro.checkpoint.model import Commit, Identity, Oid, TreeEntry
 from git_fabro.errors import MissingObjectError, RecordError, RequestError
+from git_fabro.git import treecount
 from git_fabro.git.discover import open_repository
 from git_fabro.git.objects import Objects, open_objects
 from tests.conftest import WHEN, GitRepo
@@ -273,6 +274,24 @@ def test_differences_are_those_of_git(either: GitRepo) -> None:
     status, path = listed.split(b"\0")[:-1:2], listed.split(b"\0")[1::2]
     expected = sorted(zip(path, [it.decode() for it in status], strict=True))
     assert [(change.path, change.status) for change in found] == expected
+    trees = (Oid(either.git("rev-parse", f"{commit}^{{tree}}")) for commit in (one, two))
+    counted = treecount.count(*trees, opened(either).tree_data, opened(either).object_format)
+    assert counted.files == len(expected)
+
+
+def test_a_folder_that_stands_at_many_paths_counts_at_each(either: GitRepo) -> None:
+    empty = Oid(either.git("mktree", stdin=b""))
+    blob = either.git("hash-object", "-w", "--stdin", stdin=b"x")
+    tree = either.git("mktree", stdin=f"100644 blob {blob}\tfile\n".encode())
+    for _ in range(3):
+        rows = "".join(f"040000 tree {tree}\td{number}\n" for number in range(5))
+        tree = either.git("mktree", stdin=rows.encode())
+
+    objects = opened(either)
+    counted = treecount.count(empty, Oid(tree), objects.tree_data, objects.object_format)
+
+    rows = either.git("diff", "--raw", "--no-renames", empty, tree)
+    assert counted == (len(rows.splitlines()), 125 + 125 + 25 + 5)
 
 
 def test_a_blob_above_the_limit_is_not_read(repo: GitRepo) -> None:

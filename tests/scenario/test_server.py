@@ -337,6 +337,21 @@ def test_a_ref_that_is_nobodys_is_refused(
     assert said.splitlines()[0].endswith(f"[{rule}]")
 
 
+def test_trees_of_more_paths_than_anybody_could_walk_are_refused(
+    scene: Scene, server: Server
+) -> None:
+    seq = scene.state().seq
+    for ref, bad in (
+        (scene.run_ref, scene.endless_run()),
+        (scene.meta_ref, scene.meta_on(scene.endless(scene.meta_ref), seq=seq)),
+    ):
+        status, said = server.push(scene.repo, f"+{bad}:{ref}", options=(layout.OPTION_REWIND,))
+
+        assert status == 1
+        row = f"fabro: refused {ref} {bad[:12]}: it adds more than 10000000 paths [size]"
+        assert row in said.splitlines()
+
+
 @pytest.mark.parametrize(
     "ref",
     [
