@@ -17,25 +17,29 @@ from git_fabro.git import notes
 _MOST = 100_000
 
 
-def to_send(doors: Doors, runs: Iterable[Tips], theirs: Oid | None) -> Move | None:
+def to_send(
+    doors: Doors, runs: Iterable[Tips], ours: Oid | None, theirs: Oid | None
+) -> Move | None:
     """The move of a remote's notes to themselves with ours on these runs; None: it has them all.
 
     Args:
         doors: The repository; it has the objects of ``theirs``.
         runs: Down from which tips notes are sent; a run without metadata is passed over.
+        ours: Our notes; None: there are none.
         theirs: The remote's notes; None: there are none.
 
     Raises:
         GitError: git cannot list commits.
     """
-    ours = doors.refs.read(layout.NOTES_REF)
+    if ours is None:
+        return None
     named: list[Oid] = []
     by = None
     for tips in runs:
         if tips.meta_tip is not None:
             named += _noted_objects(doors, tips.run_tip, tips.meta_tip)
             by = doors.objects.read_commit(tips.meta_tip).author
-    if ours is None or by is None:
+    if by is None:
         return None
     made = notes.carried(doors.objects, ours, theirs, named, by=by, when=_now())
     return None if made is None else Move(layout.NOTES_REF, theirs or zero(made), made)

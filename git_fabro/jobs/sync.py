@@ -10,14 +10,15 @@ import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from git_fabro import course, homes, lease, operations, restoring, sending, sharing, tombstones
+from git_fabro import homes, lease, operations, restoring, sending, sharing, tombstones
 from git_fabro.checkpoint import layout
 from git_fabro.checkpoint.model import Move, Oid, RunId, zero
+from git_fabro.course import Tips
 from git_fabro.doors import Doors, fresh_ulid
 from git_fabro.errors import ConflictError, FabroError, GitError
 from git_fabro.git import advance, remote, worktree
@@ -72,16 +73,15 @@ def sync(doors: Doors, name: str, *, run: RunId | None = None, dry_run: bool = F
     remote.fetch(doors.repository, name, run=run)
     sides = _Sides.read(doors, name)
     plans = [_decide(doors, one, sides) for one in sides.runs() if run is None or one == run]
+    if any(plan.there for plan in plans) and _has_no_branch(doors, name, sides):
+        plans = [plan.without_pushes() for plan in plans]
     if dry_run:
-        return Report(remote=name, refs=tuple(row for plan in plans for row in plan.rows()))
-    rows = [row for plan in plans for row in _fetch(doors, plan)]
-    ahead = [plan for plan in plans if plan.there]
-    if ahead and _has_no_branch(doors, name, sides):
-        why = "there is no branch there yet, and a run's is not to be the first"
-        rows += [_row(move, "kept", why) for plan in ahead for move in plan.there]
+        rows = [row for plan in plans for row in plan.rows()]
+        rows += _decide_notes(doors, sides, plans, rows).rows()
         return Report(remote=name, refs=tuple(rows))
-    rows += _push(doors, name, ahead)
-    rows += _notes(doors, name, sides, run)
+    rows = [row for plan in plans for row in _fetch(doors, plan)]
+    rows += _push(doors, name, [plan for plan in plans if plan.there])
+    rows += _move_notes(doors, name, _decide_notes(doors, sides, plans, rows))
     return Report(remote=name, refs=tuple(rows))
 
 
@@ -137,10 +137,9 @@ def _is_whole(run: RunId, ref: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Plan:
-    """What of one run is to move here and there, and what is left."""
+class _Moves:
+    """What is to move here and there, and what is left."""
 
-    run: RunId
     here: tuple[Move, ...] = ()
     there: tuple[Move, ...] = ()
     left: tuple[Synced, ...] = ()
@@ -149,6 +148,30 @@ class _Plan:
         yield from (_row(move, "fetched") for move in self.here)
         yield from (_row(move, "pushed") for move in self.there)
         yield from self.left
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan(_Moves):
+    """The same, of one run."""
+
+    run: RunId
+
+    def without_pushes(self) -> _Plan:
+        why = "there is no branch there yet, and a run's is not to be the first"
+        kept = tuple(_row(move, "kept", why) for move in self.there)
+        return replace(self, there=(), left=(*self.left, *kept))
+
+    def tips(self, sides: _Sides) -> Tips:
+        """Where the branches of the run stand on both sides once everything has moved."""
+        at = {**sides.ours, **{move.ref: move.new for move in (*self.here, *self.there)}}
+        heads, hidden = (at.get(layout.meta_ref(self.run, one)) for one in ("heads", "hidden"))
+        return Tips(
+            run=self.run,
+            run_tip=at.get(layout.run_ref(self.run)),
+            meta_tip=heads or hidden,
+            lease=None,
+            namespace="hidden" if hidden and not heads else "heads",
+        )
 
 
 def _row(move: Move, what: What, why: str = "") -> Synced:
@@ -342,19 +365,36 @@ def _pushed(moves: Iterable[Move], done: Pushed) -> Iterator[Synced]:
         yield _row(move, "refused", f"{why}: {said}" if said else why)
 
 
-def _notes(doors: Doors, name: str, sides: _Sides, run: RunId | None) -> Iterator[Synced]:
-    """Puts the notes of both sides together: all of theirs here, and there those of these runs."""
+def _decide_notes(
+    doors: Doors, sides: _Sides, plans: Sequence[_Plan], rows: Iterable[Synced]
+) -> _Moves:
+    """Puts the notes of both sides together: all of theirs here, and there those of these runs.
+
+    Those of a run that is left wait with it, as the remote lacks the commits that they are on.
+    """
     ours, theirs = sides.ours.get(layout.NOTES_REF), sides.theirs.get(layout.NOTES_REF)
+    waiting = {layout.run_of(row.ref) for row in rows if row.what not in ("fetched", "pushed")}
+    tips = [plan.tips(sides) for plan in plans if plan.run not in waiting]
     try:
         here = sharing.received(doors, theirs) if theirs is not None else None
-        if here is not None:
-            doors.refs.move((here,), message="fabro")
-            yield _row(here, "fetched")
-        tips = [course.tips_of(doors, one) for one in sides.runs() if run is None or run == one]
-        there = sharing.to_send(doors, tips, theirs)
-        if there is not None:
-            yield from _pushed((there,), _sent(doors, name, (there,)))
+        there = sharing.to_send(doors, tips, here.new if here is not None else ours, theirs)
     except FabroError as exc:
         tip = ours or theirs
         assert tip is not None
-        yield Synced(ref=layout.NOTES_REF, what="kept", old=None, new=tip, why=exc.message)
+        row = Synced(ref=layout.NOTES_REF, what="kept", old=None, new=tip, why=exc.message)
+        return _Moves(left=(row,))
+    return _Moves(
+        here=(here,) if here is not None else (), there=(there,) if there is not None else ()
+    )
+
+
+def _move_notes(doors: Doors, name: str, moves: _Moves) -> Iterator[Synced]:
+    yield from moves.left
+    try:
+        if moves.here:
+            doors.refs.move(moves.here, message="fabro")
+    except FabroError as exc:
+        yield from (_row(move, "kept", exc.message) for move in moves.here)
+        return
+    yield from (_row(move, "fetched") for move in moves.here)
+    yield from _pushed(moves.there, _sent(doors, name, moves.there))

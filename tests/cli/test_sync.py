@@ -128,7 +128,8 @@ def test_a_dry_run_only_says_what_would_move(
     assert told == Typed(
         0,
         "would be pushed refs/heads/fabro/meta/<run>: <oid> -> <oid>\n"
-        "would be pushed refs/heads/fabro/run/<run>: <oid> -> <oid>\n",
+        "would be pushed refs/heads/fabro/run/<run>: <oid> -> <oid>\n"
+        "would be pushed refs/notes/fabro: new -> <oid>\n",
         "",
     )
     assert (refs(repo), refs(bare)) == before
@@ -153,6 +154,62 @@ def test_what_diverged_is_named_and_left_on_both_sides(
     ]
     assert plain.err.startswith("hint: git log --oneline --left-right ")
     assert (branches(repo), branches(bare)) == before
+
+
+def test_notes_of_a_run_that_diverged_wait_and_hold_back_no_others(
+    shell: Shell, repo: GitRepo, bare: GitRepo, run: str, clone: Shell
+) -> None:
+    clone("resume", "-q", "--auto-approve", "--trust", run)
+    clone("sync")
+    shell("resume", "-q", "--auto-approve", run)
+    shell("run", "-q", "two")
+    other = shell.run_id()
+    # As a server does that takes no notes on what it has not.
+    hook = bare.path / "hooks/pre-receive"
+    hook.write_text(
+        "#!/bin/sh\nwhile read -r _ new ref; do\n"
+        'test "$ref" = refs/notes/fabro || continue\n'
+        'for noted in $(git ls-tree -r --name-only "$new" | tr -d /); do\n'
+        'git cat-file -e "$noted" || exit 1; done; done\n'
+    )
+    hook.chmod(0o755)
+
+    would = shown(shell("sync", "-n"))
+    told = shown(shell("sync"))
+
+    why = "(each side has what the other has not)"
+    moved = (
+        f"diverged refs/heads/fabro/meta/<run 1>: <oid> -> <oid> {why}\n"
+        f"diverged refs/heads/fabro/run/<run 1>: <oid> -> <oid> {why}\n"
+        "{0}pushed refs/heads/fabro/meta/<run 2>: new -> <oid>\n"
+        "{0}pushed refs/heads/fabro/run/<run 2>: new -> <oid>\n"
+        "{0}fetched refs/notes/fabro: <oid> -> <oid>\n"
+        "{0}pushed refs/notes/fabro: <oid> -> <oid>\n"
+    )
+    assert (would.status, would.out) == (1, moved.format("would be "))
+    assert (told.status, told.out) == (1, moved.format(""))
+    noted = bare.git("ls-tree", "-r", "--name-only", "refs/notes/fabro").replace("/", "")
+    assert repo.git("rev-parse", f"fabro/run/{other}") in noted
+    assert repo.git("rev-parse", f"fabro/run/{run}") not in noted
+
+
+def test_a_dry_run_says_of_notes_alone_what_would_move(
+    shell: Shell, repo: GitRepo, bare: GitRepo
+) -> None:
+    repo.git("push", "-q", "origin", "main")
+    shell("run", "-q", "two")
+    shell("sync")
+    bare.git("update-ref", "-d", "refs/notes/fabro")
+    before = (refs(repo), refs(bare))
+
+    would = shown(shell("sync", "-n"))
+    unmoved = (refs(repo), refs(bare))
+    done = shown(shell("sync"))
+
+    assert would == Typed(0, "would be pushed refs/notes/fabro: new -> <oid>\n", "")
+    assert unmoved == before
+    assert done == Typed(0, "pushed refs/notes/fabro: new -> <oid>\n", "")
+    assert shell("sync", "-n") == Typed(0, "in step with origin\n", "")
 
 
 def test_only_one_run_is_synced_if_asked(
@@ -296,11 +353,13 @@ def test_a_remote_without_a_branch_gets_none_of_ours_first(
 ) -> None:
     shell("run", "-q", "two")
 
+    would = shell("sync", "-n")
     kept = shell("sync")
     repo.git("push", "-q", "origin", "main")
     sent = shell("sync")
 
     why = "(there is no branch there yet, and a run's is not to be the first)"
+    assert would == kept
     assert (kept.status, sent.status) == (1, 0)
     assert [line.endswith(why) for line in kept.out.splitlines()] == [True, True]
     assert len(branches(bare)) == 2

@@ -236,7 +236,7 @@ def _notes(doors: Doors, what: Sending, *, is_pushed: bool) -> list[Move]:
     tips = [course.tips_of(doors, run) for run in what.runs]
     if is_pushed:
         tips = [_there(doors, what, one) for one in tips]
-    move = sharing.to_send(doors, tips, theirs)
+    move = sharing.to_send(doors, tips, doors.refs.read(layout.NOTES_REF), theirs)
     return [] if move is None else [move]
 
 
