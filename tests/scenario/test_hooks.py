@@ -449,8 +449,40 @@ def test_a_remote_without_a_branch_gets_none_of_ours_first(
 
     said = push(repo, "-q", str(empty.path), f"fabro/run/{run}")
 
-    assert said == f"fabro: {empty.path} has no branch yet, so the record waits: git fabro sync\n"
+    assert said == (
+        f"fabro: {empty.path} has no branch yet, so the record waits\n"
+        f"fabro: hint: git push {empty.path} main && git fabro sync\n"
+    )
     assert refs(empty) == [f"refs/heads/fabro/run/{run}"]
+
+
+def test_a_record_that_git_itself_pushes_to_an_empty_remote_does_not_wait(
+    repo: GitRepo, run: str, tmp_path: Path
+) -> None:
+    empty = GitRepo(tmp_path / "empty.git")
+    empty.path.mkdir()
+    empty.git("init", "-q", "--bare")
+
+    said = push(repo, "-q", "--all", str(empty.path))
+
+    assert said == ""
+    assert f"refs/heads/fabro/meta/{run}" in refs(empty)
+
+
+def test_what_the_hint_for_an_empty_remote_names_is_quoted(
+    repo: GitRepo, run: str, tmp_path: Path
+) -> None:
+    empty = GitRepo(tmp_path / "em;pty.git")
+    empty.path.mkdir()
+    empty.git("init", "-q", "--bare")
+    repo.git("branch", "-m", "main", "trunk")
+
+    said = push(repo, "-q", str(empty.path), f"fabro/run/{run}")
+
+    assert said == (
+        f"fabro: {empty.path} has no branch yet, so the record waits\n"
+        f"fabro: hint: git push '{empty.path}' BRANCH && git fabro sync\n"
+    )
 
 
 def test_what_the_user_pushes_is_not_pushed_twice(repo: GitRepo, bare: GitRepo, run: str) -> None:

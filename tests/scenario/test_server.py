@@ -155,6 +155,27 @@ hint: git fabro fsck""",
     )
 
 
+@pytest.mark.parametrize(
+    ("first", "hint"),
+    [
+        ((), "git push REMOTE BRANCH, a branch of your own, and then git fabro sync"),
+        (("main",), "git fabro sync"),
+    ],
+    ids=["an empty repository", "one with a branch"],
+)
+def test_a_run_branch_that_comes_alone_is_told_how_its_record_gets_there(
+    scene: Scene, tmp_path: Path, first: tuple[str, ...], hint: str
+) -> None:
+    server = Server.make(tmp_path / "fresh.git")
+    for branch in first:
+        server.takes(scene.repo, branch)
+
+    said = server.push(scene.repo, f"{scene.run_ref}:{scene.run_ref}")
+
+    assert said[0] == 1
+    assert said[1].endswith(f"the run has no metadata branch [link]\nhint: {hint}")
+
+
 def test_one_bad_ref_refuses_the_whole_push(scene: Scene, server: Server) -> None:
     before = server.contents()
     scene.repo.commit({"more": "more\n"})

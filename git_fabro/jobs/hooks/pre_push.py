@@ -9,7 +9,9 @@ Source: githooks(5), pre-push
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,7 +22,7 @@ from git_fabro.checkpoint import layout
 from git_fabro.checkpoint.model import Move, Oid, RunId, parse_oid, zero
 from git_fabro.course import Tips
 from git_fabro.doors import Doors
-from git_fabro.errors import FabroError, RequestError
+from git_fabro.errors import FabroError, RecordError, RequestError
 from git_fabro.git import remote, transport
 from git_fabro.git.remote import Pushed
 from git_fabro.jobs.hooks import byhand, caller
@@ -135,13 +137,38 @@ def _send(doors: Doors, target: Target, runs: Sequence[RunId], taken: set[str]) 
             doors.repository, target.address, "refs/heads/*", *_asked(runs), timeout_s=target.left_s
         )
         if not any(ref.startswith(layout.HEADS) for ref in has):
-            say(f"{target.name} has no branch yet, so the record waits: git fabro sync")
+            _tell_of_waiting(doors, target, [course.tips_of(doors, run) for run in runs], taken)
             return
         metas = [move for run in runs for move in _meta(doors, target, run, has, taken)]
         if not _is_outrun(_push(doors, Sending(target, runs, has, metas, taken))):
             return
     say(f"warning: others push to {target.name} at the same time; the record waits")
     say("hint: git fabro sync")
+
+
+def _tell_of_waiting(doors: Doors, target: Target, tips: Sequence[Tips], taken: set[str]) -> None:
+    """Says that records wait, and for what; not of those that git itself is about to push."""
+    metas = [
+        one.meta_tip
+        for one in tips
+        if one.meta_tip is not None and layout.meta_ref(one.run, one.namespace) not in taken
+    ]
+    if metas:
+        branch = shlex.quote(_base_branch(doors, metas[0]) or "BRANCH")
+        say(f"{target.name} has no branch yet, so the record waits")
+        say(f"hint: git push {shlex.quote(target.name)} {branch} && git fabro sync")
+
+
+def _base_branch(doors: Doors, meta: Oid) -> str | None:
+    """The branch on which a run began, as run.json says; None if it is not here."""
+    try:
+        value = json.loads(doors.objects.blob_at(meta, layout.RUN_JSON) or b"{}")
+    except ValueError as exc:
+        raise RecordError(f"{layout.RUN_JSON}: not JSON: {exc}") from exc
+    name = value.get("base_branch") if isinstance(value, dict) else None
+    if not isinstance(name, str) or layout.HEADS + name not in doors.refs.list(layout.HEADS):
+        return None
+    return None if name.startswith("-") or layout.run_of(layout.HEADS + name) else name
 
 
 @dataclass(frozen=True, slots=True)

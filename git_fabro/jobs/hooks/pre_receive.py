@@ -30,12 +30,21 @@ _HINTS = {
     "delete": f"git push -o {layout.OPTION_PRUNE}",
 }
 
+#: What is found where a run branch comes alone.
+_NO_RECORD = "the run has no metadata branch"
+
 
 def main() -> int:
     """Judges the push that standard input tells of; 0 if it may happen."""
     try:
         updates = tuple(parse(sys.stdin.buffer))
-        return _told(check(Source.open("."), updates, os.environ), sys.stderr)
+        source = Source.open(".")
+        findings = check(source, updates, os.environ)
+        _tell(findings, sys.stderr)
+        if findings:
+            has_branch = bool(source.refs.list(layout.HEADS))
+            _say(sys.stderr, f"hint: {hint_of(findings, has_branch=has_branch)}")
+        return 1 if findings else 0
     except FabroError as exc:
         _say(sys.stderr, f"fabro: refused: the record cannot be checked: {exc.message}")
         _say(sys.stderr, f"hint: {exc.hint or 'git fabro fsck, in the repository on the server'}")
@@ -102,16 +111,26 @@ def grants_of(repository: Repository, options: Sequence[str]) -> Grants:
     )
 
 
-def _told(findings: Sequence[Finding], stderr: TextIO) -> int:
+def hint_of(findings: Sequence[Finding], *, has_branch: bool) -> str:
+    """The command that helps who pushed.
+
+    Args:
+        findings: Why the push is refused.
+        has_branch: Whether the repository has any; a client sends no record to one that has none.
+    """
+    if any(one.message.endswith(_NO_RECORD) for one in findings):
+        first = "" if has_branch else "git push REMOTE BRANCH, a branch of your own, and then "
+        return f"{first}git fabro sync"
+    hints = [_HINTS[one.rule] for one in findings if one.rule in _HINTS]
+    return hints[0] if hints else "git fabro fsck"
+
+
+def _tell(findings: Sequence[Finding], stderr: TextIO) -> None:
     for one in findings[:_MOST]:
         commit = f" {one.commit[:12]}" if one.commit is not None else ""
         _say(stderr, f"fabro: refused {one.ref}{commit}: {one.message} [{one.rule}]")
     if len(findings) > _MOST:
         _say(stderr, f"fabro: and {len(findings) - _MOST} more")
-    if findings:
-        hints = [_HINTS[one.rule] for one in findings if one.rule in _HINTS]
-        _say(stderr, f"hint: {hints[0] if hints else 'git fabro fsck'}")
-    return 1 if findings else 0
 
 
 def _say(stderr: TextIO, text: str) -> None:
