@@ -6,6 +6,7 @@ Source: git-fabro-format(5), "JSON".
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 _DEPTH_LIMIT = 200
 _SURROGATES = re.compile("[\ud800-\udfff]")
+_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def canonical(value: Json) -> bytes:
@@ -36,8 +38,14 @@ def canonical(value: Json) -> bytes:
         return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text).encode()
 
 
-def parse_json(data: bytes, where: str) -> Any:
+def parse_json(data: bytes, where: str, *, is_ours: bool = True) -> Any:
     """A JSON value; a key twice in one object, NaN and deep nesting are refused.
+
+    Args:
+        data: The bytes.
+        where: Names them in messages.
+        is_ours: Also refused is what canonical JSON cannot hold: numbers that are not finite once
+            they are read, and halves of characters.
 
     Raises:
         RecordError: the data is no such JSON.
@@ -45,7 +53,15 @@ def parse_json(data: bytes, where: str) -> Any:
     try:
         text = data.decode()
         _check_depth(text, where)
-        return json.loads(text, object_pairs_hook=_unique(where), parse_constant=_refuse(where))
+        value = json.loads(
+            text,
+            object_pairs_hook=_unique(where),
+            parse_constant=_refuse(where),
+            parse_float=_finite(where) if is_ours else None,
+        )
+        if is_ours and _ESCAPED_SURROGATE.search(text):
+            _check_characters(value, where)
+        return value
     except (ValueError, RecursionError) as exc:
         raise RecordError(f"{where}: not JSON: {exc}") from exc
 
@@ -77,6 +93,22 @@ def _refuse(where: str) -> Any:
         raise RecordError(f"{where}: {name} is no JSON")
 
     return refuse
+
+
+def _finite(where: str) -> Any:
+    def finite(text: str) -> float:
+        number = float(text)
+        if math.isinf(number):
+            raise RecordError(f"{where}: a number is too large: {text[:20]}")
+        return number
+
+    return finite
+
+
+def _check_characters(value: Any, where: str) -> None:
+    """Refuses halves of characters, which have no UTF-8; whole ones may be written as two."""
+    if _SURROGATES.search(json.dumps(value, ensure_ascii=False)):
+        raise RecordError(f"{where}: half of a character is no text")
 
 
 def document(value: Json) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -28,6 +29,7 @@ _DOCUMENTS = frozenset({layout.RUN_JSON.encode(), layout.START_JSON.encode()})
 _FOLDED = layout.CHECKPOINT_JSON.encode()
 #: Of lists and objects in a file, counted before it is parsed, which takes a second for these.
 MOST_PARTS = 1_000_000
+_HEX = re.compile(r"[0-9a-f]+\Z")
 _JSON = (b".json", b".jsonl")
 _COLLECTED = layout.collected_path("").encode()
 
@@ -61,8 +63,13 @@ class MetaFiles:
             if added.path != _FOLDED or is_import:
                 yield from self._file_faults(added)
         paths = {added.path for added in compared.added}
-        for name in sorted(_DOCUMENTS & paths):
-            yield from self._document_faults(name.decode(), run)
+        for name in sorted(_DOCUMENTS):
+            if name in paths:
+                yield from self._document_faults(name.decode(), run)
+            elif not self._has(name):
+                yield Fault("tree", f"there is no {name.decode()}")
+        if layout.START_JSON.encode() in paths:
+            yield from self._base_faults(before, is_import=is_import)
         if _MADE & paths:
             yield from self._digest_faults()
 
@@ -112,6 +119,12 @@ class MetaFiles:
         if not isinstance(data, Fault) and data.count(b"{") + data.count(b"[") > MOST_PARTS:
             return Fault("size", f"{name}: more than {MOST_PARTS} lists and objects")
         return data
+
+    def _has(self, name: bytes) -> bool:
+        """Whether something of this name is at the root; a root that cannot be read is told of."""
+        if self._root is None:
+            self._root = self._read_root()
+        return isinstance(self._root, Fault) or name in self._root
 
     def _read_root(self) -> Mapping[bytes, Named] | Fault:
         try:
@@ -175,6 +188,21 @@ class MetaFiles:
         elif value.get("run_id") != run:
             yield Fault("id", f"{name} is of run {plain(str(value.get('run_id')))[:80]}")
 
+    def _base_faults(self, before: Oid | None, *, is_import: bool) -> Iterator[Fault]:
+        """Whether a run begins where the commit before says, and its forks with it."""
+        value = self.document(layout.START_JSON)
+        if isinstance(value, Fault):
+            return
+        base = value.get("base_sha")
+        # Of what Fabro made it may be unknown where a run began, and of what goes on from there.
+        is_unknown = base is None and (is_import or before is not None)
+        if not is_unknown and not _is_object_name(base, self._tree):
+            yield Fault("schema", f"{layout.START_JSON}: base_sha is no object name")
+        elif before is not None and not is_import:
+            earlier = MetaFiles(self._facts, self._limits, before).document(layout.START_JSON)
+            if not isinstance(earlier, Fault) and earlier.get("base_sha") != base:
+                yield Fault("schema", f"{layout.START_JSON}: base_sha is another than before")
+
     def _digest_faults(self) -> Iterator[Fault]:
         made = self.document(layout.RUN_JSON)
         source = self.file(layout.GRAPH)
@@ -201,6 +229,13 @@ def workflow_digest(source: bytes, made: Mapping[str, Any]) -> str:
         "settings": settings,
     }
     return hashlib.sha256(codec.canonical(value)).hexdigest()
+
+
+def _is_object_name(value: object, like: Oid) -> bool:
+    """Whether a value is an object's name in the format of another one."""
+    if not isinstance(value, str) or len(value) != len(like):
+        return False
+    return _HEX.match(value) is not None
 
 
 def _as_fault(exc: RecordError, otherwise: Fault) -> Fault:

@@ -141,15 +141,15 @@ class History:
     count: int = 0
 
     @classmethod
-    def begin(cls, objects: Objects | None = None) -> History:
+    def begin(cls, objects: Objects | None = None, *, start: bytes | None = None) -> History:
         """A run with its base and ``init run``."""
         objects = objects or Objects()
         base = objects.write_commit(objects.write_tree({"file": b"base\n"}), "work\n")
         made = {"schema": 1, "run_id": RUN, "settings": {}, "digest": DIGEST}
-        start = {"schema": 1, "run_id": RUN, "base_sha": base}
+        usual = codec.document({"schema": 1, "run_id": RUN, "base_sha": base})
         files = {
             layout.RUN_JSON: codec.document(made),
-            layout.START_JSON: codec.document(start),
+            layout.START_JSON: usual if start is None else start,
             layout.GRAPH: SOURCE,
         }
         history = cls(objects, RUN, files, run_tip=base)

@@ -130,6 +130,21 @@ def test_a_lone_surrogate_is_replaced_before_encoding() -> None:
     assert codec.canonical({"a": "x\ud800y"}) == '{"a":"x\N{REPLACEMENT CHARACTER}y"}'.encode()
 
 
+@pytest.mark.parametrize(
+    "text", ["1e999", "-1e999", '"\\ud800"', '"\\uDFFF x"', '{"\\udc00\\ud800":1}', "[1E400]"]
+)
+def test_what_canonical_json_cannot_hold_is_refused_where_it_is_ours(text: str) -> None:
+    with pytest.raises(RecordError):
+        codec.parse_json(text.encode(), "x")
+
+    assert codec.parse_json(text.encode(), "x", is_ours=False) == json.loads(text)
+
+
+@pytest.mark.parametrize("text", ['"\\ud83d\\ude00"', '"\\\\ud800"', "1e308", "1e-999", "[0.5]"])
+def test_what_looks_like_it_is_read(text: str) -> None:
+    assert codec.parse_json(text.encode(), "x") == json.loads(text)
+
+
 def test_deep_nesting_is_refused_before_the_parser_recurses() -> None:
     with pytest.raises(RecordError, match="nested more than 200 deep"):
         codec.parse_json(b"[" * 100_000, "x")

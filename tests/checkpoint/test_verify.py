@@ -13,7 +13,7 @@ from git_fabro.checkpoint.model import Oid
 from git_fabro.checkpoint.secrets import Mask
 from git_fabro.checkpoint.verify import Grants, Update
 from git_fabro.workflow.records import CheckpointMade, RunCreated, RunForked, RunNotice
-from tests.checkpoint.histories import AT, FORK, RUN, History, Objects
+from tests.checkpoint.histories import AT, DIGEST, FORK, RUN, History, Objects
 
 ABSENT = Oid("1" * 40)
 NOTICE = RunNotice(level="info", code="test", message="said")
@@ -170,6 +170,29 @@ def test_the_oldest_bad_link_comes_first() -> None:
     assert [one.commit for one in found] == [first, second]
 
 
+@pytest.mark.parametrize("base", [["x"], None, "HEAD", "1" * 64])
+def test_a_run_begins_with_the_name_of_its_base(base: object) -> None:
+    start = codec.document({"base_sha": base, "run_id": RUN, "schema": 1})
+
+    history = History.begin(start=start)
+
+    (found,) = judged(history, (history.meta_ref, history.meta_tip))
+    assert (found.rule, found.message) == ("schema", "start.json: base_sha is no object name")
+
+
+def test_a_fork_has_the_base_of_its_source() -> None:
+    source = grown()
+    source.files[layout.START_JSON] = codec.document(
+        {"base_sha": source.run_tip, "run_id": RUN, "schema": 1}
+    )
+
+    fork = source.fork()
+
+    (found,) = judged(fork)
+    assert (found.rule, found.commit) == ("schema", fork.meta_tip)
+    assert found.message == "start.json: base_sha is another than before"
+
+
 def test_a_run_branch_begins_at_its_base() -> None:
     history = grown()
     stranger = history.objects.write_commit(history.objects.write_tree({"b": b""}), "other\n")
@@ -316,6 +339,11 @@ def _records(*numbers: int, **changed: object) -> bytes:
         pytest.param(_records(9)[:-1], "records", id="no end"),
         pytest.param(b"[]\n", "records", id="no record"),
         pytest.param(
+            _records(9).replace(b'"m"', b"1e999999999"), "records", id="a number without end"
+        ),
+        pytest.param(_records(9).replace(b'"m"', b'"\\udbff"'), "records", id="half a character"),
+        pytest.param(_records(9).replace(b'"m"', b'"\\ud83d\\ude00"'), None, id="two halves"),
+        pytest.param(
             _records(9, kind="lease.taken", data={"contract": 2}), "schema", id="a newer contract"
         ),
         pytest.param(
@@ -455,6 +483,23 @@ def _file(name: str, data: bytes) -> Callable[[History], Oid]:
     return lambda history: history.meta("records", NOTICE, files={name: data})
 
 
+def _run_json(value: bytes) -> Callable[[History], Oid]:
+    data = b'{"digest":"%s","run_id":"%s","schema":1,"settings":{},"zz":%s}\n'
+    return _file("run.json", data % (DIGEST.encode(), RUN.encode(), value))
+
+
+def _start_json(base: object) -> Callable[[History], Oid]:
+    return _file("start.json", codec.document({"base_sha": base, "run_id": RUN, "schema": 1}))
+
+
+def _without(name: str) -> Callable[[History], Oid]:
+    def make(history: History) -> Oid:
+        del history.files[name]
+        return history.meta("records", NOTICE)
+
+    return make
+
+
 @pytest.mark.parametrize(
     ("make", "rule"),
     [
@@ -462,6 +507,15 @@ def _file(name: str, data: bytes) -> Callable[[History], Oid]:
         pytest.param(_file("start.json", b"{}\n"), "schema", id="no schema"),
         pytest.param(_file("start.json", b'{"schema":9}\n'), "schema", id="a later schema"),
         pytest.param(_file("run.json", b"[" * 100_000), "schema", id="nested"),
+        pytest.param(_run_json(b"1e999999999"), "schema", id="a number without end"),
+        pytest.param(_run_json(b'"\\ud800"'), "schema", id="half of a character"),
+        pytest.param(_start_json(["x"]), "schema", id="a base that is a list"),
+        pytest.param(_start_json(None), "schema", id="no base"),
+        pytest.param(_start_json("--output=/x"), "schema", id="a base that is an option"),
+        pytest.param(_start_json("1" * 64), "schema", id="a base of the other format"),
+        pytest.param(_start_json("1" * 40), "schema", id="another base"),
+        pytest.param(_without("start.json"), "tree", id="no start.json"),
+        pytest.param(_without("run.json"), "tree", id="no run.json"),
         pytest.param(_file("graph.fabro", b"digraph Other {}\n"), "digest", id="another graph"),
         pytest.param(_file("artifacts/files/" + "0" * 64, b"x"), "digest", id="other content"),
         pytest.param(_file("nodes/a/stdout.log", TOKEN.encode()), "secret", id="a secret"),

@@ -153,7 +153,7 @@ def _verdict(hook: HookSetting, event: str, status: int, output: bytes) -> Verdi
     if status != 0:
         return _blocked(hook, event, f"ended with status {status}")
     try:
-        said = codec.parse_json(output, "hook") if output.strip() else {}
+        said = codec.parse_json(output, "hook", is_ours=False) if output.strip() else {}
     except RecordError:
         return Verdict()
     decision = said.get("decision", "proceed") if isinstance(said, dict) else "proceed"
