@@ -206,9 +206,7 @@ repository = open_repository(sys.argv[1])
 with open_objects(repository) as objects, Refs(repository, objects) as refs:
     commit = objects.read_commit(refs.read("refs/heads/main"))
     tree = objects.tree_from({"new/file": b"content"})
-    made = objects.write_commit(type(commit)(**{
-        name: getattr(commit, name) for name in commit.__slots__
-    } | {"tree": tree}))
+    made = objects.write_commit(commit._replace(tree=tree))
     refs.move([Move("refs/heads/other", Oid("0" * 40), made)], "fabro")
 """
 
