@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from types import FrameType
 
 from git_fabro.checkpoint import harmless
 from git_fabro.errors import GitError
@@ -18,6 +19,7 @@ from git_fabro.git.program import Finished, Git
 DEADLINE_S = 10.0
 
 _GRACE_S = 1.0
+_ASKED_TO_END = (signal.SIGTERM, signal.SIGHUP)
 _ASKS_NOBODY = {
     "GIT_TERMINAL_PROMPT": "0",
     # Answers with nothing, so that who would ask fails at once instead.
@@ -67,7 +69,8 @@ def _talk(
 ) -> Finished:
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         # Files and no pipes: a daemon that ssh leaves behind would hold a pipe open for ever.
-        with _started(repo, git, args, (out.fileno(), err.fileno())) as process:
+        files = (out.fileno(), err.fileno())
+        with _leaving_when_asked(), _started(repo, git, args, files) as process:
             try:
                 status = process.wait(timeout_s)
             except subprocess.TimeoutExpired:
@@ -106,6 +109,29 @@ def _started(
     except BaseException:
         _end(process)
         raise
+
+
+@contextmanager
+def _leaving_when_asked() -> Iterator[None]:
+    """Asked to end, we leave as if interrupted: the session of git hears of no signal but ours."""
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    taken: list[signal.Signals] = []
+    try:
+        for number in _ASKED_TO_END:
+            if signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, leave)
+                taken.append(number)
+    except ValueError:
+        # Signals belong to the main thread; elsewhere whoever called us has them.
+        taken.clear()
+    try:
+        yield
+    finally:
+        for number in taken:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _environment(repo: Repository, git: Git) -> dict[str, str]:

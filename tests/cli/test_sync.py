@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 from pathlib import Path
 
 import pytest
@@ -472,3 +474,21 @@ def test_what_moved_here_is_taken_back_by_undo_with_its_files(
     assert branches(repo) == after
     assert (tree.path / "shipped.txt").read_text() == "shipped\n"
     assert shell("sync") == Typed(0, "in step with origin\n", "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_ended_while_a_remote_is_silent_it_leaves_nothing_running(
+    shell: Shell, repo: GitRepo, tmp_path: Path, number: signal.Signals
+) -> None:
+    mark = tmp_path / "pid"
+    silent = f'sh -c "echo \\$\\$ >{mark}.new; mv {mark}.new {mark}; exec sleep 999" x'
+    repo.git("config", "core.sshCommand", silent)
+    repo.git("remote", "add", "far", "far:x")
+    syncing = process(shell.folder, "sync", "far")
+    until(mark.exists, "the remote was asked")
+
+    os.kill(syncing.pid, number)
+
+    assert syncing.wait(30) == 128 + number
+    until(lambda: not Path(f"/proc/{int(mark.read_text())}/stat").exists(), "ssh is gone")
+    assert syncing.communicate() == ("", "")
