@@ -2,6 +2,7 @@
 
 A commit on an ordinary branch, a push of an ordinary branch to a bare repository beside it, and a
 commit by hand on the branch of a run. Two repositories that are alike but for the hooks, in turn.
+A third has a hook that only exits: what git and sh take for any hook, however little it does.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ def measure(pairs: int) -> list[Row]:
         os.environ |= _environment(home)
         ours, plain = _made(home / "ours"), _made(home / "plain")
         _call(ours, *_PROGRAM, "install")
+        idle = _idle(_made(home / "idle"))
         rows = [
+            *_row("commit with a hook that only exits", _commit(idle), _commit(plain), pairs),
             *_row("commit on an ordinary branch", _commit(ours), _commit(plain), pairs),
             *_row("push of an ordinary branch", _push(ours), _push(plain), pairs, before=2),
         ]
@@ -78,6 +81,14 @@ def _made(folder: Path) -> Path:
     _git(repo, "clone", "-q", "--bare", ".", str(bare))
     _git(repo, "remote", "add", "origin", str(bare))
     _call(repo, *_PROGRAM, "run", "-q", "two.fabro")
+    return repo
+
+
+def _idle(repo: Path) -> Path:
+    hook = repo / ".git/hooks/post-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nexit 0\n")
+    hook.chmod(0o755)
     return repo
 
 
