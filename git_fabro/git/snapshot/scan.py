@@ -107,16 +107,18 @@ class Scan:
             Whether that is enough. Through a new name of a file others may have changed as well:
             then everything is to be looked at.
         """
-        for path, wanted in names.items():
+        guarded = [path for path, wanted in names.items() if any(n in _GUARDS for n in wanted)]
+        # New rules before any name that they may ignore, and those of a folder before its folders'.
+        for path in sorted(guarded):
             folder = root.at(path)
-            if folder is None:
-                # A folder that is gone, or ignored; its parent's event tells.
-                continue
-            if any(name in _GUARDS for name in wanted):
+            if folder is not None:
                 folder.stat = None
                 self.everything(folder)
-                continue
-            self._look_at(folder, wanted)
+        for path, wanted in names.items():
+            folder = root.at(path) if path not in guarded else None
+            # A folder that is gone, or ignored; its parent's event tells.
+            if folder is not None:
+                self._look_at(folder, wanted)
         if self._has_new_links:
             # Everything meets them again.
             self.changed.clear()

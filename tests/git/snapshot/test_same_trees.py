@@ -300,3 +300,14 @@ def test_every_step_of_a_random_work_tree_is_the_tree_that_git_records(
 
     print(f"sequences {sequences}, steps {sum(engines.values())}, by {dict(engines)}")
     assert engines["fast"] > 0
+
+
+def test_rules_that_came_with_a_file_hold_for_it(tmp_path: Path) -> None:
+    write = ("write", b"\xff\xfe/d/x.o", b"x\n")
+
+    # The journal tells of the folder before it tells of the rules.
+    engines = _play(
+        tmp_path / "repo", [[("folder", b"\xff\xfe")], [], [write, ("ignore", b".", [b"*.o"])]], -1
+    )
+
+    assert engines == {"fast": 3}
