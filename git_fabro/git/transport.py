@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
@@ -118,15 +119,11 @@ def _leaving_when_asked() -> Iterator[None]:
     def leave(number: int, frame: FrameType | None) -> None:
         raise SystemExit(128 + number)
 
-    taken: list[signal.Signals] = []
-    try:
-        for number in _ASKED_TO_END:
-            if signal.getsignal(number) is signal.SIG_DFL:
-                signal.signal(number, leave)
-                taken.append(number)
-    except ValueError:
-        # Signals belong to the main thread; elsewhere whoever called us has them.
-        taken.clear()
+    # Signals belong to the main thread; elsewhere whoever called us has them.
+    is_ours = threading.current_thread() is threading.main_thread()
+    taken = [n for n in _ASKED_TO_END if is_ours and signal.getsignal(n) is signal.SIG_DFL]
+    for number in taken:
+        signal.signal(number, leave)
     try:
         yield
     finally:

@@ -107,18 +107,18 @@ class Scan:
             Whether that is enough. Through a new name of a file others may have changed as well:
             then everything is to be looked at.
         """
-        guarded = [path for path, wanted in names.items() if any(n in _GUARDS for n in wanted)]
-        # New rules before any name that they may ignore, and those of a folder before its folders'.
-        for path in sorted(guarded):
+        ruled = {path for path, wanted in names.items() if any(one in _GUARDS for one in wanted)}
+        # New rules before any name that they may ignore, and a folder before those in it.
+        for path in sorted(names, key=lambda path: (path not in ruled, path)):
             folder = root.at(path)
-            if folder is not None:
+            if folder is None:
+                # A folder that is gone, or ignored; its parent's event tells.
+                continue
+            if path in ruled:
                 folder.stat = None
                 self.everything(folder)
-        for path, wanted in names.items():
-            folder = root.at(path) if path not in guarded else None
-            # A folder that is gone, or ignored; its parent's event tells.
-            if folder is not None:
-                self._look_at(folder, wanted)
+            else:
+                self._look_at(folder, names[path])
         if self._has_new_links:
             # Everything meets them again.
             self.changed.clear()
