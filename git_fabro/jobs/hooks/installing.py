@@ -207,11 +207,16 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _block(name: str, kept: Path | None) -> str:
-    """The lines between the marks: the hook that was there as a function, then ours."""
+    """The lines between the marks: the hook that was there as a function, then ours.
+
+    Whether there was one is a variable: a shell that looks for a function searches PATH too.
+    """
     shim = hookfiles.shim(name).removeprefix(_FIRST)
-    user = _user_function(name, kept) if kept is not None else ""
-    if user and "fabro_user" not in shim:
-        shim = _after_user(shim)
+    user = "fabro_kept=\n"
+    if kept is not None:
+        user = "fabro_kept=yes\n" + _user_function(name, kept)
+        if "fabro_user" not in shim:
+            shim = _after_user(shim)
     return f"{_BEGIN}\n{user}{shim.rstrip()}\n{_END}\n"
 
 
