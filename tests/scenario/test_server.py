@@ -212,6 +212,27 @@ def test_a_rewind_takes_the_option_and_the_servers_word(
     assert server.bare.git("rev-parse", scene.run_ref) == scene.tip(scene.run_ref)
 
 
+def test_the_hint_of_a_refused_rewind_is_a_whole_command(scene: Scene, server: Server) -> None:
+    fabro(scene.repo.path, "rewind", "-y", scene.run, "@1")
+    tip = scene.repo.git("rev-parse", "--short=12", scene.run_ref)
+
+    alone = server.push(scene.repo, f"+{scene.run_ref}")
+    asked = server.push(scene.repo, f"+{scene.run_ref}", options=("fabro.rewind",))
+
+    left = f"fabro: refused {scene.run_ref} {tip}: it leaves commits behind, "
+    branches = f"fabro/run/{scene.run} fabro/meta/{scene.run}"
+    assert alone == (
+        1,
+        f"""{left}and the push has not the option fabro.rewind [rewind]
+hint: git push -f -o fabro.rewind REMOTE {branches}""",
+    )
+    assert asked == (
+        1,
+        f"""{left}which this server does not allow [rewind]
+hint: git config fabro.server.allowRewind true, in the repository on the server""",
+    )
+
+
 def test_a_run_that_was_rewound_and_went_on_is_taken(scene: Scene, server: Server) -> None:
     server.allow("allowRewind")
     fabro(scene.repo.path, "rewind", "-y", scene.run, "@1")
@@ -231,6 +252,7 @@ def test_an_option_gives_no_other_chain_a_pass(scene: Scene, server: Server) -> 
 
     assert status == 1
     assert "it is another chain than the one before [append-only]" in said
+    assert said.endswith("\nhint: git fabro fsck")
     assert "[chain]" in said
 
 

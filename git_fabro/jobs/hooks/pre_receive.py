@@ -24,14 +24,10 @@ from git_fabro.git.discover import Repository
 
 #: So many findings are printed; the rest is counted.
 _MOST = 50
-_HINTS = {
-    "rewind": f"git push -o {layout.OPTION_REWIND}",
-    "append-only": f"git push -o {layout.OPTION_REWIND}",
-    "delete": f"git push -o {layout.OPTION_PRUNE}",
-}
-
-#: What is found where a run branch comes alone.
+#: What is found where a run branch comes alone, where an option lacks, where none would do.
 _NO_RECORD = "the run has no metadata branch"
+_NO_OPTION = "the push has not the option "
+_NOT_ALLOWED = "which this server does not allow"
 
 
 def main() -> int:
@@ -121,8 +117,23 @@ def hint_of(findings: Sequence[Finding], *, has_branch: bool) -> str:
     if any(one.message.endswith(_NO_RECORD) for one in findings):
         first = "" if has_branch else "git push REMOTE BRANCH, a branch of your own, and then "
         return f"{first}git fabro sync"
-    hints = [_HINTS[one.rule] for one in findings if one.rule in _HINTS]
-    return hints[0] if hints else "git fabro fsck"
+    return next(filter(None, map(_option_hint, findings)), "git fabro fsck")
+
+
+def _option_hint(one: Finding) -> str | None:
+    """How what was refused may be done; None if neither an option nor the server's word helps."""
+    if one.message.endswith(_NOT_ALLOWED):
+        key = "allowDelete" if one.rule == "delete" else "allowRewind"
+        return f"git config fabro.server.{key} true, in the repository on the server"
+    _, found, option = one.message.partition(_NO_OPTION)
+    if not found:
+        return None
+    run = layout.run_of(one.ref)
+    if run is None or option != layout.OPTION_REWIND:
+        return f"git push -o {option}"
+    is_hidden = one.ref.startswith(layout.HIDDEN_META_PREFIX)
+    meta = layout.meta_ref(run, "hidden" if is_hidden else "heads").removeprefix(layout.HEADS)
+    return f"git push -f -o {option} REMOTE {layout.run_branch(run)} {meta}"
 
 
 def _tell(findings: Sequence[Finding], stderr: TextIO) -> None:
